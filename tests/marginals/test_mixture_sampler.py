@@ -110,9 +110,8 @@ def test_sampler_holds_codes_and_groups_alone_when_looked_into():
     sampler = MixtureSampler(
         probabilities=make_probabilities(20, sizes=coarsening.sizes, seed=3), coarsening=coarsening
     )
-    assert [part.name for part in dataclasses.fields(sampler)] == [
-        *("probabilities", "coarsening", "certificate", "sweeps")
-    ]
+    names = [part.name for part in dataclasses.fields(sampler)]
+    assert names == ["probabilities", "coarsening", "certificate", "sweeps"]
 
     def find_arrays(thing: object) -> list[npt.NDArray]:
         if isinstance(thing, np.ndarray):
