@@ -75,10 +75,10 @@ def _compare(
     """
     width = probabilities.shape[1]
     weights = np.bincount(codes, minlength=len(probabilities))[:, np.newaxis]
-    expected = ((probabilities * weights.astype(np.float64)).T @ probabilities.astype(np.float64)).ravel()
-    owners = np.repeat(np.arange(len(sizes)), sizes)
-    price = np.where(owners[:, np.newaxis] == owners, 0.0, 1.0).ravel() / (expected + 1.0)
-    for attribute in range(len(sizes)):
+    missing = (probabilities * weights.astype(np.float64)).T @ probabilities.astype(np.float64)
+    price = 1.0 / (missing + 1.0)
+    for attribute, (start, size) in enumerate(zip(np.cumsum([0, *sizes[:-1]]), sizes, strict=True)):
+        price[start : start + size, start : start + size] = 0.0
         pairs = places[:, attribute, np.newaxis] * width + places
-        expected -= np.bincount(pairs.ravel(), minlength=width * width)
-    return expected.astype(np.float32), price.astype(np.float32)
+        missing -= np.bincount(pairs.ravel(), minlength=width * width).reshape(width, width)
+    return missing.ravel().astype(np.float32), price.ravel().astype(np.float32)

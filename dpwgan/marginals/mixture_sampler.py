@@ -62,10 +62,11 @@ class MixtureSampler:
 
     def draw_balanced(self, codes: npt.NDArray[np.int64], *, rng: np.random.Generator) -> EncodedTable:
         """As `draw_of`, of all rows of a table or of a large part: pairs of groups come up less by chance."""
-        groups = self.draw_groups(codes, rng=rng)
-        if self.sweeps:
-            probabilities, sizes = self.probabilities, self.coarsening.sizes
-            balance(groups, codes, probabilities=probabilities, sizes=sizes, sweeps=self.sweeps, rng=rng)
+        groups, sizes = self.draw_groups(codes, rng=rng), self.coarsening.sizes
+        # A condition that few rows meet, or units, may take more rows than the table has.
+        sweeps = min(self.sweeps, count_sweeps(len(codes), attributes=len(sizes), width=sum(sizes)))
+        if sweeps:
+            balance(groups, codes, probabilities=self.probabilities, sizes=sizes, sweeps=sweeps, rng=rng)
         return self.coarsening.to_encoded(groups, rng=rng)
 
     def choose_codes(self, records: int, *, rng: np.random.Generator) -> npt.NDArray[np.int64]:

@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 from dpwgan.errors import InputError
+from dpwgan.marginals import balance, mixture_sampler
 from dpwgan.marginals.coarsening import Coarsening
 from dpwgan.marginals.merging import coarsen
 from dpwgan.marginals.mixture_sampler import MIXTURE_FILE, MixtureSampler
@@ -47,6 +48,18 @@ def test_chunks_hold_all_rows_when_sampled(records, chunk, sizes):
     parts = list(make_sampler().sample(records, rng=np.random.default_rng(0), chunk=chunk))
     assert [part.records for part in parts] == sizes
     assert all(isinstance(part, EncodedTable) for part in parts)
+
+
+def test_rows_are_in_balance_only_where_neither_the_table_nor_what_is_drawn_of_it_is_large(monkeypatch):
+    sampler, balanced = make_sampler(), []
+    attributes = len(sampler.coarsening.sizes)
+    monkeypatch.setattr(balance, "_MOST_WORK", 100 * attributes**2)
+    monkeypatch.setattr(mixture_sampler, "balance", lambda groups, codes, **more: balanced.append(more["sweeps"]))
+    for rows, drawn in ((10, 10), (100, 100), (101, 10), (10, 101), (10, 60)):
+        prepared = sampler.prepare(rows)
+        prepared.draw_balanced(np.zeros(drawn, np.int64), rng=np.random.default_rng(0))
+    assert balanced == [2, 1, 1]
+    assert dataclasses.replace(sampler, probabilities=sampler.probabilities[:1]).prepare(10).sweeps == 0
 
 
 @pytest.mark.parametrize("records", [3, 20, 21, 2_000])
