@@ -1,5 +1,6 @@
 """The book of a table: it never holds less than what was spent, and what was changed in it is noticed."""
 
+import fcntl
 import json
 import multiprocessing
 import os
@@ -262,6 +263,17 @@ def test_limit_holds_when_several_processes_reserve_at_once(path):
         granted = pool.starmap(_reserve_some, [(path, number) for number in range(24)])
     assert get_spent(path) == pytest.approx(get_cost(path, 3 * sum(granted)))
     assert get_cost(path, 3 * sum(granted)) <= LIMIT.epsilon < get_cost(path, 3 * (sum(granted) + 1))
+
+
+def test_reservation_waits_for_whoever_has_the_book_open(path, monkeypatch):
+    account, lock = open_account(path), fcntl.flock
+    # What would wait for ever is told at once.
+    monkeypatch.setattr(fcntl, "flock", lambda file, how: lock(file, how | fcntl.LOCK_NB))
+    with open(path) as file:
+        lock(file, fcntl.LOCK_SH)
+        with pytest.raises(InputError, match="cannot be locked"):
+            account.reserve(plan(1), charged={})
+    account.reserve(plan(1), charged={})
 
 
 # --------------------------------------------------------------------------------------------------------- the commands
