@@ -12,7 +12,7 @@ Source: Moser and Tardos 2010 (resampling what is broken); Guo, Jerrum, Liu 2019
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -33,9 +33,11 @@ Codes = npt.NDArray[np.int64]
 
 # How often, at most, cells are drawn anew inside their groups, exchanged, and drawn of their codes, before the row is
 # drawn anew: that moves the shares of whatever hardly keeps the rules, so that few rows should be. A stage ends where
-# so many of its rounds mended nothing.
+# so many of its rounds mended next to nothing of what was broken.
 _ROUNDS = {"inside groups": 8, "exchanged": 32, "of codes": 32}
-_MOST_IDLE = 3
+_IDLE_ROUNDS, _LEAST_MENDED = 3, 0.02
+# Judging a few rows takes as long as judging thousands: so many are drawn for one, and so many for all.
+_MOST_TRIED, _TRIED_AT_ONCE = 8, 1 << 12
 _MOST_DRAWN = 1 << 16
 # A model of which hardly a row passes is given up.
 _LEAST_DRAWN, _LEAST_SHARE = 100_000, 1e-4
@@ -59,6 +61,32 @@ class DrawsOfCodes(Protocol):
 
     def draw_again(self, encoded: EncodedTable, *, rng: np.random.Generator) -> EncodedTable:
         """Other rows of the same groups."""
+
+
+@dataclass(kw_only=True, eq=False)
+class _Drawn:
+    """Rows that were drawn, their codes, the cells that rules look at, and which rules they break.
+
+    Shapes: (n,) codes, 0 where the model has none; (n, rules' columns) cells; `broken` (rules, n).
+    """
+
+    encoded: EncodedTable
+    codes: Codes
+    known: pl.DataFrame
+    broken: Flags
+
+    def take(self, rows: Codes) -> "_Drawn":
+        """A copy of some rows."""
+        known, broken = self.known[rows], self.broken[:, rows]
+        return _Drawn(encoded=self.encoded.take(rows), codes=self.codes[rows], known=known, broken=broken)
+
+    def put(self, rows: Codes, others: "_Drawn") -> None:
+        """Has others in the place of some rows, of the same codes."""
+        self.encoded.codes[rows], self.encoded.numbers[rows] = others.encoded.codes, others.encoded.numbers
+        self.broken[:, rows] = others.broken
+        places = np.arange(len(self.codes))
+        places[rows] = len(self.codes) + np.arange(len(rows))
+        self.known = pl.concat([self.known, others.known])[places]
 
 
 class RowSource:
@@ -92,88 +120,98 @@ class RowSource:
 
     def _draw_kept(self, rows: int, *, rng: np.random.Generator) -> tuple[EncodedTable, pl.DataFrame]:
         """So many rows that keep all rules, and the cells of theirs that rules have seen."""
-        parts: list[tuple[EncodedTable, pl.DataFrame]] = []
+        parts: list[_Drawn] = []
         kept = passed = drawn = 0
         broken = np.zeros(len(self._rules.rules), np.int64)
         size = rows
         while kept < rows:
-            for encoded, known, failed, found in self._draw_mended(size, rng=rng):
-                drawn += encoded.records
-                broken += found
-                passing = np.flatnonzero(~failed)
+            for mended, counts in self._draw_mended(size, rng=rng):
+                drawn += mended.encoded.records
+                broken += counts
+                passing = np.flatnonzero(~mended.broken.any(axis=0))
                 passed += len(passing)
-                chosen = passing[: rows - kept]
-                parts.append((encoded.take(chosen), known[chosen]))
-                kept += len(chosen)
+                parts.append(mended.take(passing[: rows - kept]))
+                kept += parts[-1].encoded.records
             if kept < rows and drawn >= _LEAST_DRAWN and passed < _LEAST_SHARE * drawn:
                 self._refuse(int(broken.argmax()), passed=passed, drawn=drawn)
             size = min(_MOST_DRAWN, 16 + round(1.1 * (rows - kept) * drawn / max(passed, 1)))
-        return _join([encoded for encoded, _ in parts]), pl.concat([known for _, known in parts])
+        return _join([part.encoded for part in parts]), pl.concat([part.known for part in parts])
 
-    def _draw_mended(
-        self, records: int, *, rng: np.random.Generator
-    ) -> Iterator[tuple[EncodedTable, pl.DataFrame, Flags, Codes]]:
-        """Rows, the cells of theirs that rules look at, which of them break one still, and how many broke each."""
+    def _draw_mended(self, records: int, *, rng: np.random.Generator) -> Iterator[tuple["_Drawn", Codes]]:
+        """Rows, mended as far as they can be, and how many of them broke each rule before."""
         model = self._fitted
         if not isinstance(model, DrawsOfCodes):
             for encoded in model.sample(records, rng=rng):
-                known, broken = self._judge(encoded, rng=rng)
-                yield encoded, known, broken.any(axis=0), broken.sum(axis=1)
+                drawn = self._judge(encoded, np.zeros(encoded.records, np.int64), rng=rng)
+                yield drawn, drawn.broken.sum(axis=1)
             return
         for size in cut_sizes(records, most=_MOST_DRAWN):
             codes = model.choose_codes(size, rng=rng)
-            encoded = model.draw_balanced(codes, rng=rng)
-            known, broken = self._judge(encoded, rng=rng)
-            counts = broken.sum(axis=1)
-            known = self._mend(model, encoded, codes, known, broken, rng=rng)
-            yield encoded, known, broken.any(axis=0), counts
+            drawn = self._judge(model.draw_balanced(codes, rng=rng), codes, rng=rng)
+            counts = drawn.broken.sum(axis=1)
+            self._mend(model, drawn, rng=rng)
+            yield drawn, counts
 
-    def _mend(
-        self,
-        model: DrawsOfCodes,
-        encoded: EncodedTable,
-        codes: Codes,
-        known: pl.DataFrame,
-        broken: Flags,
-        *,
-        rng: np.random.Generator,
-    ) -> pl.DataFrame:
-        """Mends rows of these codes in place, and flags them anew; gives the cells that rules look at.
-
-        Shapes: (n,) rows, codes and known cells, `broken` (rules, n).
-        """
-        whole = [rule.columns for rule in self._encoder.rules.rules]
-        finest: list[tuple[str, ...]] = [(max(names, key=lambda name: known[name].n_unique()),) for names in whole]
+    def _mend(self, model: DrawsOfCodes, drawn: "_Drawn", *, rng: np.random.Generator) -> None:
+        """Mends rows of codes in place."""
+        rules, known = self._encoder.rules.rules, drawn.known
+        finest = [max(rule.columns, key=lambda name: known[name].n_unique()) for rule in rules]
         for stage, rounds in _ROUNDS.items():
             left: list[int] = []
             for _ in range(rounds):
-                left.append(int(broken[self._mended].sum()))
-                if left[-1] == 0 or (len(left) > _MOST_IDLE and left[-1] >= left[-1 - _MOST_IDLE]):
+                left.append(int(drawn.broken[self._mended].sum()))
+                idle = len(left) > _IDLE_ROUNDS and left[-1] > (1 - _LEAST_MENDED) * left[-1 - _IDLE_ROUNDS]
+                if left[-1] == 0 or idle:
                     break
-                rest = np.flatnonzero(broken[self._mended].any(axis=0))
-                rows, flags, columns = encoded.take(rest), broken[self._mended, rest], whole
+                rest = np.flatnonzero(drawn.broken[self._mended].any(axis=0))
                 if stage == "exchanged":
-                    flags, partners = _pair(flags, rng=rng)
-                    others, columns = rows.take(partners), finest
-                elif stage == "inside groups":
-                    others = model.draw_again(rows, rng=rng)
+                    drawn.put(*self._exchange(drawn, rest, finest, rng=rng))
                 else:
-                    others = model.draw_of(codes[rest], rng=rng)
-                for names, own in zip(columns, flags, strict=True):
-                    self._encoder.exchange(rows, others, names, own)
-                seen, found = self._judge(rows, rng=rng)
-                if stage == "exchanged":
-                    gain = broken[self._mended, rest].sum(axis=0) - found[self._mended].sum(axis=0)
-                    taken = np.flatnonzero(gain + gain[partners] > 0)
-                    rest, rows, seen, found = rest[taken], rows.take(taken), seen[taken], found[:, taken]
-                encoded.codes[rest], encoded.numbers[rest] = rows.codes, rows.numbers
-                broken[:, rest], known = found, _put(known, seen, rest)
-        return known
+                    drawn.put(rest, self._redraw(model, drawn, rest, within_groups=stage == "inside groups", rng=rng))
 
-    def _judge(self, encoded: EncodedTable, *, rng: np.random.Generator) -> tuple[pl.DataFrame, Flags]:
-        """The cells that rules look at, and which rows break each rule. Shapes: (rules, n)."""
+    def _redraw(
+        self, model: DrawsOfCodes, drawn: "_Drawn", rest: Codes, *, within_groups: bool, rng: np.random.Generator
+    ) -> "_Drawn":
+        """Of some rows others, in the columns of the rules they break: of a few tried the first that keeps all rules.
+
+        Where none does it is the first, as if no other had been tried.
+        """
+        tried = _count_tries(len(rest))
+        rows = drawn.take(np.repeat(rest, tried))
+        others = model.draw_again(rows.encoded, rng=rng) if within_groups else model.draw_of(rows.codes, rng=rng)
+        for rule, own in zip(self._encoder.rules.rules, rows.broken, strict=False):
+            self._encoder.exchange(rows.encoded, others, rule.columns, own)
+        rows = self._judge(rows.encoded, rows.codes, rng=rng)
+        keeps = ~rows.broken[self._mended].any(axis=0)
+        return rows.take(keeps.reshape(-1, tried).argmax(axis=1) + tried * np.arange(len(rest)))
+
+    def _exchange(
+        self, drawn: "_Drawn", rest: Codes, finest: list[str], *, rng: np.random.Generator
+    ) -> tuple[Codes, "_Drawn"]:
+        """Some rows that exchanged the finest column of a rule in pairs, where fewer rules are broken for it.
+
+        Of a few ways to pair them a row takes the first that is of such use and leaves it and its partner to choose.
+        """
+        count, tried = len(rest), _count_tries(len(rest))
+        before, rows = drawn.take(np.tile(rest, tried)), drawn.take(np.tile(rest, tried)).encoded
+        pairs = [_pair(drawn.broken[self._mended, rest], rng=rng) for _ in range(tried)]
+        partners = np.concatenate([found + place * count for place, (_, found) in enumerate(pairs)])
+        others = before.encoded.take(partners)
+        for place, name in enumerate(finest):
+            self._encoder.exchange(rows, others, [name], np.concatenate([flags[place] for flags, _ in pairs]))
+        after = self._judge(rows, before.codes, rng=rng)
+        gain = before.broken[self._mended].sum(axis=0) - after.broken[self._mended].sum(axis=0)
+        better, waits = (gain + gain[partners] > 0).reshape(tried, count), np.ones(count, np.bool_)
+        for place, (_, found) in enumerate(pairs):
+            better[place] &= waits & waits[found]
+            waits &= ~better[place]
+        taken = np.flatnonzero(better)
+        return rest[taken % count], after.take(taken)
+
+    def _judge(self, encoded: EncodedTable, codes: Codes, *, rng: np.random.Generator) -> "_Drawn":
         cells = pl.DataFrame(self._encoder.decode_columns(encoded, rng, names=self._rules.columns))
-        return cells, np.stack(self._rules.find_broken(self._rules.read(cells)))
+        broken = np.stack(self._rules.find_broken(self._rules.read(cells)))
+        return _Drawn(encoded=encoded, codes=codes, known=cells, broken=broken)
 
     def _refuse(self, place: int, *, passed: int, drawn: int) -> None:
         rule = self._rules.rules[place]
@@ -203,6 +241,10 @@ def _add_condition(encoder: TableEncoder, where: str) -> RuleBook:
     return encoder.add_rule(Rule(name=f"the condition {where!r}", columns=columns, sql=f"COALESCE(({where}), FALSE)"))
 
 
+def _count_tries(rows: int) -> int:
+    return min(_MOST_TRIED, max(1, _TRIED_AT_ONCE // rows))
+
+
 def _pair(broken: Flags, *, rng: np.random.Generator) -> tuple[Flags, Codes]:
     """Rows in pairs for one rule each: which rule of each row, and its partner; of a row left over, the row itself.
 
@@ -214,13 +256,6 @@ def _pair(broken: Flags, *, rng: np.random.Generator) -> tuple[Flags, Codes]:
     partners[left], partners[right] = right, left
     rules[right] = rules[left]
     return rules == np.arange(len(broken))[:, np.newaxis], partners
-
-
-def _put(frame: pl.DataFrame, others: pl.DataFrame, rows: Codes) -> pl.DataFrame:
-    """The frame with other rows in some places."""
-    places = np.arange(frame.height)
-    places[rows] = frame.height + np.arange(len(rows))
-    return pl.concat([frame, others])[places]
 
 
 def _join(parts: list[EncodedTable]) -> EncodedTable:

@@ -80,11 +80,13 @@ class MixtureSampler:
 
     def draw_groups(self, codes: npt.NDArray[np.int64], *, rng: np.random.Generator) -> npt.NDArray[np.int32]:
         """Draws a row of groups of each code. Shapes: (n,) to (n, attributes)."""
-        draws = SystematicDraws(codes, count=len(self.probabilities))
+        # A few rows have fewer codes than there are.
+        used, places = np.unique(codes, return_inverse=True)
+        draws, probabilities = SystematicDraws(places, count=len(used)), self.probabilities[used]
         groups = np.empty((len(codes), len(self.coarsening.sizes)), np.int32, order="F")
         start = 0
         for attribute, size in enumerate(self.coarsening.sizes):
-            table = self.probabilities[:, start : start + size].astype(np.float64)
+            table = probabilities[:, start : start + size].astype(np.float64)
             groups[:, attribute] = draws.draw(table, rng=rng)
             start += size
         return groups

@@ -34,8 +34,7 @@ class ForbiddenMass:
         """Units: `weight` is in units of the loss for a mass of 1."""
         self._weight = weight
         self._blocks = [
-            ([layout.get_slice(attribute) for attribute in marginal], flags.astype(np.float32))
-            for marginal, flags in zeros.items()
+            _Block([layout.get_slice(attribute) for attribute in marginal], flags) for marginal, flags in zeros.items()
         ]
 
     def loss_and_gradient(self, probabilities: Probabilities) -> tuple[float, Probabilities]:
@@ -44,28 +43,40 @@ class ForbiddenMass:
         rows = np.ascontiguousarray(probabilities.T)
         for block in self._blocks:
             gradient = np.zeros_like(total)
-            self._add(block, rows, into=gradient)
+            block.add(rows, weight=self._weight, into=gradient)
             # A mass is linear in each of its attributes.
-            loss += float(np.vdot(rows, gradient)) / len(block[0])
+            loss += float(np.vdot(rows, gradient)) / len(block.slices)
             total += gradient
         return loss, total.T
 
     def add_gradient(self, probabilities: Probabilities, *, into: Probabilities) -> None:
         """Adds the gradient to others, as `ReleasedLoss` has it."""
         for block in self._blocks:
-            self._add(block, probabilities.T, into=into.T)
+            block.add(probabilities.T, weight=self._weight, into=into.T)
 
-    def _add(
-        self, block: tuple[list[slice], npt.NDArray[np.float32]], rows: Probabilities, *, into: Probabilities
-    ) -> None:
-        """Adds one marginal's part of the gradient. Shapes: (width, codes)."""
-        (*given, last), flags = block
-        scale = self._weight / rows.shape[1]
+
+class _Block:
+    """One marginal's forbidden cells."""
+
+    def __init__(self, slices: list[slice], flags: Flags) -> None:
+        self.slices, self._flags = slices, flags.astype(np.float32)
+        if len(slices) == 2:
+            # A rule such as "with a before b" tells few kinds of a's groups from each other, and few of b's.
+            self._kinds = [_tell_apart(flags), _tell_apart(flags.T)]
+
+    def add(self, rows: Probabilities, *, weight: float, into: Probabilities) -> None:
+        """Adds its part of the gradient. Shapes: (width, codes)."""
+        (*given, last), flags = self.slices, self._flags
+        scale = weight / rows.shape[1]
         if not given:
             into[last] += np.float32(scale) * flags[:, np.newaxis]
         elif len(given) == 1:
-            add_rows(flags, rows[last], scale=scale, into=into[given[0]])
-            add_rows(flags.T, rows[given[0]], scale=scale, into=into[last])
+            for (own, other), (_, spread), (sums, _) in zip(
+                (self.slices, self.slices[::-1]), self._kinds, self._kinds[::-1], strict=True
+            ):
+                of_kinds = np.zeros((len(sums), rows.shape[1]), rows.dtype)
+                add_rows(sums, rows[other], scale=1.0, into=of_kinds)
+                add_rows(spread, of_kinds, scale=scale, into=into[own])
         else:
             first, second = (rows[piece] for piece in given)
             for group, empty in enumerate(flags):
@@ -73,3 +84,14 @@ class ForbiddenMass:
                 into[given[0]][group] += np.einsum("bz,bz->z", masses, second)
                 into[given[1]] += masses * first[group]
                 add_rows(empty.T, second * first[group], scale=scale, into=into[last])
+
+
+def _tell_apart(flags: Flags) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Which groups are of which kind, and what of the other attribute's kinds is forbidden beside each group.
+
+    Shapes: (a, b) flags to (kinds of a, a) and (a, kinds of b).
+    """
+    _, kinds = np.unique(flags, axis=0, return_inverse=True)
+    _, firsts = np.unique(flags, axis=1, return_index=True)
+    of_kind = kinds.ravel() == np.arange(kinds.max() + 1)[:, np.newaxis]
+    return of_kind.astype(np.float32), flags[:, firsts].astype(np.float32)

@@ -1,5 +1,6 @@
 """Rules between columns: which rows break one, on the typed values of their cells, each row by itself."""
 
+import functools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -47,9 +48,12 @@ class RuleBook:
 
     def find_broken(self, values: pl.DataFrame) -> list[Flags]:
         """Which of (n,) rows of values break each rule. Shapes: one (n,) a rule."""
+        read = {str(place): one.expression for place, one in enumerate(self._conditions) if one is not None}
+        # All of them see the values as they came, whatever the names of the columns that they are written into.
+        kept = values.with_columns(one.fill_null(True).alias(name) for name, one in read.items())
         return [
-            break_combinations(rule, values) if condition is None else ~holds(condition, values, unknown=True)
-            for rule, condition in zip(self.rules, self._conditions, strict=True)
+            ~kept.get_column(str(place)).to_numpy() if str(place) in read else break_combinations(rule, values)
+            for place, rule in enumerate(self.rules)
         ]
 
     def get_condition(self, place: int) -> RowExpression | None:
@@ -133,27 +137,20 @@ class CellReader:
         return None if canonical in self._codec.missing else canonical
 
 
-def holds(condition: RowExpression, values: pl.DataFrame, *, unknown: bool) -> Flags:
-    """Whether a condition is true of each of (n,) rows, or, if that will do, `unknown`. Shapes: (n,)."""
-    flags: Flags = condition.evaluate(values).fill_null(unknown).to_numpy()
-    return flags
-
-
 def break_combinations(rule: Rule, values: pl.DataFrame) -> Flags:
     """Which of (n,) rows of values break a rule that lists combinations. Shapes: (n,)."""
-    types = [values.schema[name] for name in rule.columns]
-    listed = pl.DataFrame(
-        {
-            name: pl.Series([cells[place] for cells in rule.combinations], dtype=pl.String).cast(kind)
-            for place, (name, kind) in enumerate(zip(rule.columns, types, strict=True))
-        }
-    ).unique()
-    marked = values.select(rule.columns).join(
-        listed.with_columns(pl.lit(True).alias("")),
-        on=rule.columns,
-        how="left",
-        nulls_equal=True,
-        maintain_order="left",
-    )
+    seen = values.select(rule.columns)
+    listed = _list_combinations(rule, tuple(seen.dtypes))
+    marked = seen.join(listed, on=rule.columns, how="left", nulls_equal=True, maintain_order="left")
     is_listed: Flags = marked.get_column("").is_not_null().to_numpy()
     return ~is_listed if rule.allowed else is_listed
+
+
+@functools.lru_cache(maxsize=64)
+def _list_combinations(rule: Rule, types: tuple[pl.DataType, ...]) -> pl.DataFrame:
+    """A rule's combinations as values of these types, each once, marked in a column without a name."""
+    columns = {
+        name: pl.Series([cells[place] for cells in rule.combinations], dtype=pl.String).cast(kind)
+        for place, (name, kind) in enumerate(zip(rule.columns, types, strict=True))
+    }
+    return pl.DataFrame(columns).unique().with_columns(pl.lit(True).alias(""))

@@ -72,8 +72,15 @@ class CategoricalCodec(TrainedCodec):
         texts = pl.Series([None if token in self.missing else token for token in column.tokens], dtype=pl.String)
         return texts.cast(pl.Int64, strict=False) if column.integer else texts
 
+    def get_values(self, frame: pl.DataFrame) -> pl.Series:
+        """Reads cells of the list itself by their codes, and else each different cell once."""
+        cells = frame.get_column(self.name)
+        if cells.dtype != self._tokens.dtype:
+            return super().get_values(frame)
+        return self._values.gather(cells.to_physical())
+
     def read_values(self, cells: list[str]) -> pl.Series:
-        """Text, or whole numbers where all values are."""
+        """Text, whole numbers where all values are, or truth values."""
         codes = np.array([self._find(cell) for cell in cells], np.int32)
         return self._values.gather(np.maximum(codes, 0)).set(pl.Series(codes < 0), None)
 
@@ -119,10 +126,10 @@ class BooleanCodec(CategoricalCodec):
             for spelling in (token, *more)
         }
 
-    def read_values(self, cells: list[str]) -> pl.Series:
-        """What rules between columns see of (k,) different cells: truth values."""
-        truths = {0: True, 1: False}
-        return pl.Series([truths.get(self._find(cell)) for cell in cells], dtype=pl.Boolean)
+    @functools.cached_property
+    def _values(self) -> pl.Series:
+        """What rules see of each listed cell: truth values."""
+        return pl.Series([True, False, *(None for _ in self.missing)], dtype=pl.Boolean)
 
     def _look_up(self, cell: str) -> int | None:
         code = super()._look_up(cell)
