@@ -5,7 +5,9 @@ once. The next look halves what stood out of the noise a few times more, and cou
 any width takes a look for every few halvings, and an empty stretch of it carries the noise of one count.
 Upwards, every node gets its best estimate from what was measured in it and below it; these estimates are independent
 for nodes side by side, so what they say about two halves of a node is a test of whether the halves differ. Downwards,
-the estimates are made consistent with the total. Public cuts part the levels into segments with a tree each.
+the estimates are made consistent with the total. A tail that falls off into the noise would be cut off by any bar, and
+the mean with it: it is drawn towards what its nearer part goes on to. Public cuts part the levels into segments with a
+tree each.
 Source: Hay, Rastogi, Miklau, Suciu 2010, arXiv:0904.0942 (both passes); Donoho 1997, "CART and best-ortho-basis", and
   Barron, Birge, Massart 1999 (a dyadic partition by penalised least squares).
 """
@@ -51,7 +53,8 @@ _LEAST_NEAR, _LEAST_FAR = 1.0, 2.5
 """How many stddevs an interval must hold, lest what it holds be given to the other half of the node that it halves.
 
 Held above 0 alone, each empty half that noise made positive would take from the full one, at every halving anew. What
-is wider than nearly all records are spread is seldom more than noise, and moves a mean far if it is taken for more.
+is wider than nearly all records are spread is seldom more than noise, and moves a mean far if it is taken for more,
+unless it goes on where a tail is falling off: then it is drawn towards what that tail says.
 """
 
 _NEARLY_ALL = 0.95
@@ -233,7 +236,8 @@ class NumberTree:
             parts = (scale.sizes, scale.counts, scale.variances, scale.is_inner)
             found.append((starts[~inner], masses[~inner], *(part[ends] for part in parts)))
             least = _LEAST_NEAR if 1 << max(0, height - 1) <= spread else _LEAST_FAR
-            starts, masses = self._halve(starts[inner], masses[inner], height=height, least=least)
+            tails = self._tails[height] if spread else np.full(len(segments.bases), np.nan)
+            starts, masses = self._halve(starts[inner], masses[inner], height=height, least=least, tails=tails)
         firsts, masses, sizes, counts, variances, is_inner = (
             np.concatenate(parts) for parts in zip(*found, strict=True)
         )
@@ -247,7 +251,9 @@ class NumberTree:
             is_inner=is_inner[order],
         )
 
-    def _halve(self, starts: Integers, masses: Floats, *, height: int, least: float) -> tuple[Integers, Floats]:
+    def _halve(
+        self, starts: Integers, masses: Floats, *, height: int, least: float, tails: Floats
+    ) -> tuple[Integers, Floats]:
         if not len(starts):
             return starts, masses
         below, rights = self._scales[height - 1], starts + (np.int64(1) << (height - 1))
@@ -260,6 +266,13 @@ class NumberTree:
         left_share = below.variances[left] / (below.variances[left] + right_variance)
         fitted = below.counts[left] + left_share * (masses - below.counts[left] - right_count)
         left_mass = np.where(has_right, self._clear(fitted, masses, left, right, below, least), masses)
+        # The first node of a segment parts all that is below a level from what lies farther out.
+        segment = self._segments.find(starts)
+        expected = np.where(starts == self._segments.bases[segment], tails[segment], np.nan)
+        outer = np.flatnonzero(has_right & ~np.isnan(expected))
+        stddevs = np.sqrt(left_share[outer] * right_variance[outer])
+        held = _draw_towards((masses - fitted)[outer], stddevs, expected[outer])
+        left_mass[outer] = masses[outer] - np.clip(held, 0.0, masses[outer])
         exists = np.stack((np.ones(len(starts), bool), has_right), axis=1).ravel()
         halves = np.stack((starts, rights), axis=1).ravel()
         return halves[exists], np.stack((left_mass, masses - left_mass), axis=1).ravel()[exists]
@@ -275,6 +288,28 @@ class NumberTree:
         cleared = np.where(left_is_noise & ~right_is_noise, 0.0, left_mass)
         cleared = np.where(right_is_noise & ~left_is_noise, masses, cleared)
         return np.clip(cleared, 0.0, masses)
+
+    @cached_property
+    def _tails(self) -> list[Floats]:
+        """What the second half of each segment's first node of a width holds, as far as those nearer by tell.
+
+        Each is twice as wide as the one before. Where they fall off, the next one is to that as that to its own.
+        Shapes: (segments,), one a height; NaN where nothing falls off.
+        """
+        segments = self._segments
+        last = np.full((2, len(segments.bases)), np.nan)
+        tails = [last[0]]
+        for height in range(1, len(self._scales)):
+            below, rights = self._scales[height - 1], segments.bases + (np.int64(1) << (height - 1))
+            falls = (last[1] > 0) & (last[1] < last[0])
+            tails.append(np.where(falls, last[1] ** 2 / np.where(falls, last[0], 1.0), np.nan))
+            places, known = below.find(rights)
+            mine = np.flatnonzero(known & (rights < segments.ends))
+            counts, stddevs = below.counts[places[mine]], np.sqrt(below.variances[places[mine]])
+            held = np.full(len(rights), np.nan)
+            held[mine] = np.where(falls[mine], _draw_towards(counts, stddevs, tails[-1][mine]), counts)
+            last = np.stack([last[1], held])
+        return tails
 
     @cached_property
     def _scales(self) -> list[_Scale]:
@@ -347,3 +382,13 @@ class NumberTree:
             is_inner=is_inner,
             is_split=is_split,
         )
+
+
+def _draw_towards(counts: Floats, stddevs: Floats, expected: Floats) -> Floats:
+    """Noisy counts drawn towards what is expected, which may be off by as much as itself: the means by Bayes' rule.
+
+    What stands out of noise stays. Shapes: (n,) each.
+    """
+    weights = expected**2 / (expected**2 + stddevs**2)
+    drawn: Floats = np.where(counts > _STANDS_OUT * stddevs, counts, weights * counts + (1 - weights) * expected)
+    return drawn

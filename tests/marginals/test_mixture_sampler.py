@@ -103,10 +103,10 @@ def test_each_row_has_the_mixtures_law_when_drawn_again_and_again(broken, record
     rng = np.random.default_rng(6)
     sizes = sampler.coarsening.sizes
     drawn = np.array(
-        [shown.draw_groups(shown.choose_codes(records, rng=rng), rng=rng)[[0, -1]][:, :2] for _ in range(6_000)]
+        [shown.draw_groups(shown.choose_codes(records, rng=rng), rng=rng)[[0, -1]][:, :2] for _ in range(12_000)]
     )
     left, right = sampler.probabilities[:, : sizes[0]], sampler.probabilities[:, sizes[0] : sizes[0] + sizes[1]]
-    expected = 6_000 * (left.T.astype(np.float64) @ right).ravel() / len(left)
+    expected = 12_000 * (left.T.astype(np.float64) @ right).ravel() / len(left)
     assert expected.min() >= 5
     rejected = []
     for row in range(2):

@@ -155,3 +155,45 @@ def test_an_empty_stretch_is_counted_as_one_when_nothing_stands_out_in_it(levels
     inside = (starts >= 3 * width) & (starts < 4 * width)
     assert inside.sum() >= 16
     assert (~inside).sum() < 30
+
+
+def spread_tail(levels: int, *, records: int) -> np.ndarray:
+    """Counts of the blocks [2^k, 2^(k+1)) of a tail that halves from one to the next, evenly inside."""
+    counts = np.zeros(levels)
+    for height in range(4, levels.bit_length() - 1):
+        counts[1 << height : 2 << height] = records / 2 ** (height - 3) / (1 << height)
+    counts[:16] = (records - counts.sum()) / 16
+    return counts
+
+
+@pytest.mark.parametrize("drawn", [True, False], ids=["as it is", "broken twin: tails are cut off"])
+def test_the_mean_of_a_long_tail_is_kept_where_noise_hides_its_end(drawn, monkeypatch):
+    if not drawn:
+        monkeypatch.setattr(NumberTree, "_tails", property(lambda tree: [np.full(1, np.nan)] * len(tree._scales)))
+    levels, records, stddev, rng = 1 << 14, 2_000, 3.0, np.random.default_rng(1)
+    counts = spread_tail(levels, records=records)
+    means = []
+    for _ in range(60):
+        looks = [take_look(counts, lay_out_first(levels), stddev=stddev, rng=rng)]
+        for left in (2, 1):
+            starts = NumberTree(looks, levels=levels).refine(looks_left=left)
+            looks.append(take_look(counts, starts, stddev=stddev, rng=rng))
+        found = NumberTree(looks, levels=levels).split(totals=np.array([float(records)]))
+        means.append(found.masses @ (found.starts + (found.sizes - 1) / 2) / records)
+    off = np.mean(means) / (counts @ np.arange(levels) / records) - 1
+    assert (abs(off) < 0.06) == drawn
+
+
+@given(st.floats(-30, 30), st.floats(1, 50), st.floats(1, 100))
+def test_a_count_is_drawn_to_the_mean_that_bayes_rule_gives(count, stddev, expected):
+    count = min(count, 3.9 * stddev)
+    held = np.linspace(-1, 1, 40_001) * 12 * (stddev + expected)
+    log_density = -((held - count) ** 2) / 2 / stddev**2 - (held - expected) ** 2 / 2 / expected**2
+    density = np.exp(log_density - log_density.max())
+    drawn = number_tree._draw_towards(*(np.array([value]) for value in (count, stddev, expected)))[0]
+    assert drawn == pytest.approx(held @ density / density.sum(), abs=0.01 * min(stddev, expected))
+
+
+def test_what_stands_out_is_not_drawn_anywhere():
+    counts = np.array([4.1, 500.0])
+    assert np.array_equal(number_tree._draw_towards(counts, np.ones(2), np.full(2, 1e-6)), counts)
