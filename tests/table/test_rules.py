@@ -222,3 +222,12 @@ def test_a_computed_column_is_checked_on_the_way_in_and_written_on_the_way_out()
             encoder.encode(spoilt)
         with pytest.raises(DpwganError, match=rf"Internal error.*column '{name}'"):
             encoder.validate(again.with_columns(pl.Series(name, [wrong, again[name][1]])))
+
+
+def test_rules_are_told_apart_from_columns_that_have_numbers_for_names() -> None:
+    whole = {"type": "integer", "min": 0, "max": 9}
+    schema = parse_specs({"0": whole, "1": whole, "rules": ['"1" < 5', '"0" > 2', '"1" > 1']}, sha256="")
+    frame = pl.DataFrame({"0": ["3", "1", "9"], "1": ["7", "2", "1"]})
+    encoder = TableEncoder(schema, frame.columns)
+    broken = encoder.rules.find_broken(encoder.rules.read(frame))
+    assert [flags.tolist() for flags in broken] == [[True, False, False], [False, True, False], [False, False, True]]
