@@ -2,15 +2,22 @@
 
 import functools
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from importlib import resources
 from typing import Any
 
 from dpwgan.errors import SpecsError, quote, suggest
-from dpwgan.table.specs.keys import is_finite, refuse_column, refuse_rule, write_item
-from dpwgan.table.specs.layout import LAYOUT, has_layout, refuse_layout
+from dpwgan.table.specs.keys import (
+    LAYOUT,
+    UNIT,
+    declares,
+    is_finite,
+    refuse_column,
+    refuse_key,
+    refuse_rule,
+    write_item,
+)
 from dpwgan.table.specs.problems import Problems
-from dpwgan.table.specs.unit import UNIT, has_unit, refuse_unit
 
 RULES = "rules"
 """The key of the rules between columns, where it holds a list; a column always is an object."""
@@ -53,8 +60,7 @@ def check_form(document: object, problems: Problems) -> tuple[dict[str, dict[str
     if rules:
         short[RULES] = [_shorten_rule(rule) for rule in rules]
     errors = list(_get_validator().iter_errors(short)) if short else []
-    others = {LAYOUT: refuse_layout} if has_layout(columns) else {}
-    others |= {UNIT: refuse_unit} if has_unit(columns) else {}
+    others = {key for key in (LAYOUT, UNIT) if declares(columns, key)}
     explained = (_explain(error, others) for error in errors)
     problems.found += {str(error): error for error in explained}.values()  # two rules may say the same of a key
     for name, keys in columns.items():
@@ -133,12 +139,12 @@ def _check_list(name: str, key: str, items: Sequence[Any]) -> None:
         raise refuse_column(name, "'values' lists the empty cell; say \"optional\": true instead")
 
 
-def _explain(error: Any, others: Mapping[str, Callable[[str], SpecsError]]) -> SpecsError:
+def _explain(error: Any, others: Set[str]) -> SpecsError:
     """Puts jsonschema's verdict into one sentence that names the column, or one of the others, and the key."""
     name, *path = (str(part) for part in error.absolute_path)
     if name == RULES and path and not isinstance(error.absolute_path[1], str):
         return _explain_rule(error, int(path[0]) + 1)
-    refuse = others.get(name) or functools.partial(refuse_column, name)
+    refuse = functools.partial(refuse_key if name in others else refuse_column, name)
     where = ".".join(part for part in path if not part.isdigit())
     rule, wanted, found = error.validator, error.validator_value, error.instance
     if found is None and len(path) == 1:

@@ -23,6 +23,9 @@ WHOLE_NUMBER = re.compile(r"-?[0-9]+")
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 MISSING_KEYS = {"optional", "missing", "out_of_domain"}
 
+LAYOUT, UNIT = "layout", "unit"
+"""The keys of the specs that may be no column. A column always has 'type' or 'derived'; these have neither."""
+
 
 @dataclass(frozen=True)
 class Keys:
@@ -111,6 +114,16 @@ def is_finite(number: Any) -> bool:
 def refuse_column(name: str, reason: str) -> SpecsError:
     """The sentence that refuses a column."""
     return SpecsError(f"Column {quote(name)} in the specs: {reason}.", column=name)
+
+
+def declares(columns: Mapping[str, Mapping[str, Any]], key: str) -> bool:
+    """Says whether LAYOUT or UNIT is among the specs, and is no column of that name."""
+    return key in columns and not columns[key].keys() & {"type", "derived"}
+
+
+def refuse_key(key: str, reason: str) -> SpecsError:
+    """The sentence that refuses a LAYOUT or UNIT."""
+    return SpecsError(f"The {key} in the specs: {reason}.", column=key)
 
 
 def refuse_rule(number: int, reason: str, *, text: str | None = None) -> SpecsError:

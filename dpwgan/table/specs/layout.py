@@ -1,21 +1,17 @@
 """Tables of images: the one key that stands for the columns of all pixels."""
 
 from collections.abc import Mapping, Set
+from functools import partial
 from typing import Any
 
-from dpwgan.errors import SpecsError, quote
+from dpwgan.errors import quote
 from dpwgan.table.schema import ImageLayout
+from dpwgan.table.specs.keys import LAYOUT, declares, refuse_key
 
 MAX_PIXELS = 65_536
 """Most numbers an image may have, 256 x 256 in gray: each is a column, and no method here is made for more."""
 
-LAYOUT = "layout"
-"""The one key of the specs that may be no column. A column always has 'type' or 'derived'; a layout has neither."""
-
-
-def has_layout(columns: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Says whether the key LAYOUT declares an image, and is no column of that name."""
-    return LAYOUT in columns and not columns[LAYOUT].keys() & {"type", "derived"}
+refuse_layout = partial(refuse_key, LAYOUT)
 
 
 def expand_layout(
@@ -26,7 +22,7 @@ def expand_layout(
     `named` are all entries of the specs, also those that are not among `columns` because they are wrong.
     Raises: SpecsError.
     """
-    if not has_layout(columns):
+    if not declares(columns, LAYOUT):
         return dict(columns), None
     layout = _read_layout(columns[LAYOUT], listed=named - {LAYOUT})
     pixel = {"type": "integer", "min": layout.minimum, "max": layout.maximum}
@@ -59,8 +55,3 @@ def _read_layout(keys: Mapping[str, Any], *, listed: Set[str]) -> ImageLayout:
     return ImageLayout(
         shape=(height, width, channels), pixels=names, minimum=minimum, maximum=maximum, label=keys["label"]
     )
-
-
-def refuse_layout(reason: str) -> SpecsError:
-    """The sentence for a bad layout."""
-    return SpecsError(f"The layout in the specs: {reason}.", column=LAYOUT)

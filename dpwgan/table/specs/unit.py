@@ -2,23 +2,18 @@
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from dpwgan.errors import SpecsError, quote
+from dpwgan.errors import quote
 from dpwgan.table.schema import CategoricalColumn, Column, UnitColumn
-from dpwgan.table.specs.identifiers import parse_identifier
-from dpwgan.table.specs.keys import Keys, refuse_column
-
-UNIT = "unit"
-"""A key of the specs that may be no column, as `layout`: a column always has 'type' or 'derived'; this has neither."""
+from dpwgan.table.specs.columns import parse_identifier
+from dpwgan.table.specs.keys import UNIT, Keys, declares, refuse_column, refuse_key
 
 MOST_FORMS = 10_000
 """Most forms of a unit, each with a noisy count of its own."""
 
-
-def has_unit(columns: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Says whether the key UNIT declares a unit, and is no column of that name."""
-    return UNIT in columns and not columns[UNIT].keys() & {"type", "derived"}
+refuse_unit = partial(refuse_key, UNIT)
 
 
 def take_unit(columns: Mapping[str, dict[str, Any]]) -> tuple[dict[str, dict[str, Any]], UnitColumn | None]:
@@ -27,7 +22,7 @@ def take_unit(columns: Mapping[str, dict[str, Any]]) -> tuple[dict[str, dict[str
     Raises: SpecsError if the column is listed as one to be trained, or a column is said to be of a unit and cannot.
     """
     shared = tuple(name for name, keys in columns.items() if "of" in keys)
-    if not has_unit(columns):
+    if not declares(columns, UNIT):
         if shared:
             raise refuse_column(shared[0], "'of' says whose it is, and the specs name no \"unit\"")
         return dict(columns), None
@@ -67,8 +62,3 @@ def check_kind(unit: UnitColumn, column: Column | None) -> None:
         raise refuse_unit(
             f"with so many rows, of so many kinds, there are {forms:,} forms of it; {MOST_FORMS:,} will do"
         )
-
-
-def refuse_unit(reason: str) -> SpecsError:
-    """The sentence for a bad unit."""
-    return SpecsError(f"The unit in the specs: {reason}.", column=UNIT)
