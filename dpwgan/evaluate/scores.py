@@ -17,7 +17,7 @@ from dpwgan.evaluate.apart import Telling, tell_apart
 from dpwgan.evaluate.dependence import Pairs
 from dpwgan.evaluate.inference import Analysis
 from dpwgan.evaluate.tables import NOTICE, ComparedTable, TableSet
-from dpwgan.table.schema import ComputedColumn, DerivedColumn, Schema
+from dpwgan.table.schema import FunctionColumn, Schema
 
 NAMED = 5
 """Columns and pairs that are named as the best, and as the worst."""
@@ -154,7 +154,7 @@ def describe_legality(real: ComparedTable, table: ComparedTable, schema: Schema)
 
     `rules` has the rules between columns with the rows of either table that break them.
     """
-    derived = {column.name for column in schema.columns if isinstance(column, DerivedColumn | ComputedColumn)}
+    derived = {column.name for column in schema.columns if isinstance(column, FunctionColumn)}
     return {
         "rows": table.records,
         "illegal_rows": table.illegal,

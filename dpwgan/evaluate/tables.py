@@ -29,8 +29,7 @@ from dpwgan.table.rules import RuleBook, make_rule
 from dpwgan.table.schema import (
     BooleanColumn,
     CategoricalColumn,
-    ComputedColumn,
-    DerivedColumn,
+    FunctionColumn,
     NumericColumn,
     Schema,
     TrainedColumn,
@@ -200,7 +199,7 @@ def read_compared(
     kept = [column for column in schema.columns if isinstance(column, TrainedColumn)]
     binnings = [(column.name, _BINNINGS[type(column)](column, buckets)) for column in kept]
     codecs = {column.name: make_codec(column) for column in kept}
-    derived = {c.name: make_rule(c, schema) for c in schema.columns if isinstance(c, DerivedColumn | ComputedColumn)}
+    derived = {c.name: make_rule(c, schema) for c in schema.columns if isinstance(c, FunctionColumn)}
     book = RuleBook(schema.rules, {**codecs, **derived})
     try:
         source = open_table(path, schema)

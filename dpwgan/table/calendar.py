@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from dpwgan.table.schema import CellType, NumericColumn, OutOfDomain, Part, Schema, TrainedColumn, choose_round_steps
+from dpwgan.table.schema import CellType, NumericColumn, OutOfDomain, Schema, Span, TrainedColumn, choose_round_steps
 
 CalendarKind = Literal["date", "datetime", "time"]
 
@@ -79,14 +79,9 @@ class CalendarColumn(TrainedColumn, kind="calendar"):
         )
 
     @property
-    def listed(self) -> tuple[str, ...]:
-        """The codes that mean not available."""
-        return self.missing
-
-    @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[Span, ...]:
         """Those of its numbers; people round times of day by the clock, and dates not at all."""
-        parts = (replace(part, name=number.name) for number in self.numbers for part in number.parts)
+        parts = (replace(part, column=number.name) for number in self.numbers for part in number.parts)
         first = 0 if self.by_day else self.first
         clock = [seconds * SECOND // self.step for seconds in _CLOCK if seconds * SECOND % self.step == 0]
         if self.in_months or first % self.step or self.written == "date":
@@ -96,7 +91,7 @@ class CalendarColumn(TrainedColumn, kind="calendar"):
                 part,
                 cuts=() if self.by_day else self.cuts,
                 zero_level=-(first // self.step),
-                round_steps=() if part.name == "day" else choose_round_steps(part.levels, sorted({1, *clock})),
+                round_steps=() if part.column == "day" else choose_round_steps(part.levels, sorted({1, *clock})),
             )
             for part in parts
         )
@@ -135,6 +130,6 @@ class LaterColumn(CalendarColumn, kind="later"):
         )
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[Span, ...]:
         """Those of the time between."""
         return self.lag.parts

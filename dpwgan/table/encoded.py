@@ -2,61 +2,20 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.table.schema import MOST_SINGLE_LEVELS, ImageLayout, Role, Schema, name_part
+from dpwgan.table.schema import MOST_SINGLE_LEVELS, ImageLayout, Schema, name_part
+from dpwgan.table.schema import Head as Head
+from dpwgan.table.schema import Span as Span
 from dpwgan.table.storage import cut, is_on_disk, let_go
 
-Head = Literal["softmax", "sigmoid", "linear"]
 Numbers = npt.NDArray[np.floating[Any]]
 
 # Rows that are fetched from disk at a time. Each brings its surroundings with it, up to a fifth of a megabyte of pages.
 _FETCHED = 512
-
-
-@dataclass(frozen=True, kw_only=True)
-class Span:
-    """A column's slice of the encoded width, or a part's: `column` then says which, as "seen (day)".
-
-    `start`, `width`: positions in a dense encoded row. `source`: index into `EncodedTable.codes` (softmax and
-    sigmoid) or `EncodedTable.numbers` (linear). `categories`: number of codes; 0 for a number.
-    A column with two categories takes one position (sigmoid): the position holds the code, 0 or 1.
-    Role "available": the codes of a number-or-not-available column, its missing codes first, "available" last;
-    its number is the next span, 0 where not available. Role "bin": bins first, then the missing codes.
-    `levels`: of a number, how many numbers the column may write (at most `MOST_LEVELS`); else 0. Level i stands at
-    `first_level` + i / (levels - 1) * (`last_level` - `first_level`) of [0, 1]: those two are 0 and 1 unless an end of
-    the range cannot be written itself. `ordered`: the codes that are not missing have an order, because they are
-    bins or rising whole numbers. `missing`: how many of the codes mean not available (of "available" the first ones,
-    else the last ones). `borders`, `cuts`: levels of a number at which an interval begins, and must begin.
-    `zero_level`: that of the number 0, in the range or not; `round_steps`: to which multiples, in levels, people may
-    round it, from 1 up, each of which divides the next. The last nine are facts about the same layout, and take no part
-    in comparing two of them.
-    """
-
-    column: str
-    role: Role
-    head: Head
-    start: int
-    width: int
-    source: int
-    categories: int
-    levels: int = field(default=0, compare=False)
-    first_level: float = field(default=0.0, compare=False)
-    last_level: float = field(default=1.0, compare=False)
-    ordered: bool = field(default=False, compare=False)
-    missing: int = field(default=0, compare=False)
-    borders: tuple[int, ...] = field(default=(), compare=False)
-    cuts: tuple[int, ...] = field(default=(), compare=False)
-    zero_level: int = field(default=0, compare=False)
-    round_steps: tuple[int, ...] = field(default=(), compare=False)
-
-    def __post_init__(self) -> None:
-        """Takes lists as JSON has them, too."""
-        for name in ("borders", "cuts", "round_steps"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,8 +123,7 @@ def lay_out_spans(schema: Schema) -> tuple[Span, ...]:
             head: Head = "linear" if is_number else "sigmoid" if part.categories == 2 else "softmax"
             width = part.categories if head == "softmax" else 1
             source = numbers if is_number else codes
-            facts = dict(vars(part))
-            name = name_part(column.name, facts.pop("name"))
-            spans.append(Span(column=name, head=head, start=start, width=width, source=source, **facts))
+            name = name_part(column.name, part.column)
+            spans.append(replace(part, column=name, head=head, start=start, width=width, source=source))
             start, codes, numbers = start + width, codes + (not is_number), numbers + is_number
     return tuple(spans)

@@ -10,22 +10,21 @@ from dpwgan.errors import DataError, DpwganError, SpecsError, quote
 from dpwgan.table.calendar import LaterColumn
 from dpwgan.table.codecs import (
     Codec,
-    ComputedRule,
-    DerivedRule,
     EncodedCells,
     FixedCell,
     FreshIdentifiers,
     LaterCodec,
     MomentCodec,
     make_codec,
+    make_derivation,
 )
+from dpwgan.table.conditions import read_sql
 from dpwgan.table.encoded import EncodedTable, RowRule, choose_number_type, lay_out_spans
 from dpwgan.table.findings import Findings, check_header, describe
 from dpwgan.table.rules import RuleBook
 from dpwgan.table.schema import (
-    ComputedColumn,
-    DerivedColumn,
     FixedColumn,
+    FunctionColumn,
     IdentifierColumn,
     Rule,
     Schema,
@@ -64,12 +63,10 @@ class TableEncoder:
             earlier = self._trained.get(column.since) if isinstance(column, LaterColumn) else None
             if isinstance(column, LaterColumn) and isinstance(earlier, MomentCodec):
                 self._trained[column.name] = LaterCodec(column, earlier)
-        self._derived: dict[str, DerivedRule | ComputedRule] = {
-            column.name: DerivedRule(column, schema=schema, codecs=self._trained)
-            if isinstance(column, DerivedColumn)
-            else ComputedRule(column, codecs=self._trained)
+        self._derived = {
+            column.name: make_derivation(column, self._trained)
             for column in schema.columns
-            if isinstance(column, DerivedColumn | ComputedColumn)
+            if isinstance(column, FunctionColumn)
         }
         self.rules = RuleBook(schema.rules, {**self._trained, **self._derived})
         self._identifiers = {
@@ -242,7 +239,8 @@ class TableEncoder:
         return tuple(self._describe_rule(place) for place in range(len(self.schema.rules)))
 
     def _describe_rule(self, place: int) -> RowRule:
-        rule, condition = self.schema.rules[place], self.rules.get_condition(place)
+        rule = self.schema.rules[place]
+        condition = None if rule.sql is None else read_sql(rule.sql)
         book = RuleBook([rule], {**self._trained, **self._derived})
 
         def list_sources(names: Iterable[str]) -> list[str]:

@@ -8,17 +8,9 @@ import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import quote
-from dpwgan.table.codecs import Codec, ComputedRule, DerivedRule, make_codec
+from dpwgan.table.codecs import Codec, Derivation, make_codec, make_derivation
 from dpwgan.table.conditions import ConditionError, RowExpression, find_type, read_sql
-from dpwgan.table.schema import (
-    ComputedColumn,
-    DerivedColumn,
-    Kind,
-    Rule,
-    Schema,
-    TrainedColumn,
-    UndiscoveredColumn,
-)
+from dpwgan.table.schema import FunctionColumn, Kind, Rule, Schema, TrainedColumn, UndiscoveredColumn
 
 Flags = npt.NDArray[np.bool_]
 
@@ -56,10 +48,6 @@ class RuleBook:
             for place, rule in enumerate(self.rules)
         ]
 
-    def get_condition(self, place: int) -> RowExpression | None:
-        """What a rule of SQL was read as."""
-        return self._conditions[place]
-
 
 def read_condition(text: str, schema: Schema) -> RowExpression:
     """Reads a condition on a row of the schema's columns. Raises: ConditionError."""
@@ -95,13 +83,13 @@ def get_value_type(name: str, schema: Schema) -> pl.DataType:
         return pl.Int64() if column.integer else pl.String()
     if isinstance(column, TrainedColumn):
         return make_codec(column).read_values([]).dtype
-    if isinstance(column, DerivedColumn | ComputedColumn):
+    if isinstance(column, FunctionColumn):
         rule = make_rule(column, schema)
         return rule.get_values(pl.DataFrame(schema=dict.fromkeys((name, *column.sources), pl.String()))).dtype
     raise ConditionError(f"reads {quote(name)}, which is a row name or of a type that is not trained")
 
 
-def make_rule(column: DerivedColumn | ComputedColumn, schema: Schema) -> DerivedRule | ComputedRule:
+def make_rule(column: FunctionColumn, schema: Schema) -> Derivation:
     """The codec of a column that follows from others. Raises: ConditionError if their cells are not known yet."""
     codecs = {}
     for source in column.sources:
@@ -109,14 +97,7 @@ def make_rule(column: DerivedColumn | ComputedColumn, schema: Schema) -> Derived
         if not isinstance(trained, TrainedColumn):
             raise ConditionError(f"reads {quote(column.name)}, which is derived from cells that are not known yet")
         codecs[source] = make_codec(trained)
-    if isinstance(column, ComputedColumn):
-        return ComputedRule(column, codecs=codecs)
-    return DerivedRule(column, schema=schema, codecs=codecs)
-
-
-def list_comparisons(rule: Rule) -> tuple[tuple[str, str, float], ...]:
-    """The comparisons of a column with a constant in a rule: column, operator as polars calls it, number or moment."""
-    return () if rule.sql is None else read_sql(rule.sql).comparisons
+    return make_derivation(column, codecs)
 
 
 class CellReader:

@@ -18,6 +18,7 @@ CellType = tuple[Kind, bool]
 """The type that holds every cell of a column outside of CSV, and whether an empty cell is one of them."""
 
 Role = Literal["category", "bin", "available", "number"]
+Head = Literal["softmax", "sigmoid", "linear"]
 
 MOST_LEVELS = 1 << 53
 """The most levels that a number is given; a column with more numbers has this many, evenly spaced."""
@@ -38,24 +39,46 @@ _SURELY_64_BITS = 19
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
-    """What methods see of a column: a number, or codes of so many categories. `dpwgan.table.encoded.Span` says more.
+class Span:
+    """A column's slice of the encoded width, or a part's: `column` then says which, as "seen (day)".
 
-    `name` tells the parts of a column apart of which methods see two things, as of two columns.
+    What a `Column` says of its parts has no slice yet, and names only what tells them apart: "day".
+    `start`, `width`: positions in a dense encoded row. `source`: index into `EncodedTable.codes` (softmax and
+    sigmoid) or `EncodedTable.numbers` (linear). `categories`: number of codes; 0 for a number.
+    A column with two categories takes one position (sigmoid): the position holds the code, 0 or 1.
+    Role "available": the codes of a number-or-not-available column, its missing codes first, "available" last;
+    its number is the next span, 0 where not available. Role "bin": bins first, then the missing codes.
+    `levels`: of a number, how many numbers the column may write (at most `MOST_LEVELS`); else 0. Level i stands at
+    `first_level` + i / (levels - 1) * (`last_level` - `first_level`) of [0, 1]: those two are 0 and 1 unless an end of
+    the range cannot be written itself. `ordered`: the codes that are not missing have an order, because they are
+    bins or rising whole numbers. `missing`: how many of the codes mean not available (of "available" the first ones,
+    else the last ones). `borders`, `cuts`: levels of a number at which an interval begins, and must begin.
+    `zero_level`: that of the number 0, in the range or not; `round_steps`: to which multiples, in levels, people may
+    round it, from 1 up, each of which divides the next. The last nine are facts about the same layout, and take no part
+    in comparing two of them.
     """
 
+    column: str = ""
     role: Role
-    name: str = ""
+    head: Head = "linear"
+    start: int = 0
+    width: int = 1
+    source: int = 0
     categories: int = 0
-    levels: int = 0
-    first_level: float = 0.0
-    last_level: float = 1.0
-    ordered: bool = False
-    missing: int = 0
-    borders: tuple[int, ...] = ()
-    cuts: tuple[int, ...] = ()
-    zero_level: int = 0
-    round_steps: tuple[int, ...] = ()
+    levels: int = field(default=0, compare=False)
+    first_level: float = field(default=0.0, compare=False)
+    last_level: float = field(default=1.0, compare=False)
+    ordered: bool = field(default=False, compare=False)
+    missing: int = field(default=0, compare=False)
+    borders: tuple[int, ...] = field(default=(), compare=False)
+    cuts: tuple[int, ...] = field(default=(), compare=False)
+    zero_level: int = field(default=0, compare=False)
+    round_steps: tuple[int, ...] = field(default=(), compare=False)
+
+    def __post_init__(self) -> None:
+        """Takes lists as JSON has them, too."""
+        for name in ("borders", "cuts", "round_steps"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +118,7 @@ class Column(ABC):
         return ()
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[Span, ...]:
         """What methods see of it; nothing of a column that is not trained."""
         return ()
 
@@ -118,6 +141,11 @@ class TrainedColumn(Column):
     missing: tuple[str, ...]
     out_of_domain: OutOfDomain
     integer: bool
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """The codes that mean not available."""
+        return self.missing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,11 +172,11 @@ class CategoricalColumn(TrainedColumn, kind="categorical"):
         return self.tokens
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[Span, ...]:
         """One code a token."""
         missing = sum(token in self.missing for token in self.tokens) if self.missing else 0
         ordered = _are_rising(self.tokens[: len(self.tokens) - missing])
-        return (Part(role="category", categories=len(self.tokens), missing=missing, ordered=ordered),)
+        return (Span(role="category", categories=len(self.tokens), missing=missing, ordered=ordered),)
 
     def choose_type(self, schema: "Schema") -> CellType:
         """Whole numbers if all cells are written as such, else text."""
@@ -194,27 +222,24 @@ class NumericColumn(TrainedColumn, kind="numeric"):
     out_of_domain: OutOfDomain = "reject"
 
     @property
-    def listed(self) -> tuple[str, ...]:
-        """The codes that mean not available."""
-        return self.missing
-
-    @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[Span, ...]:
         """One code a bin and a missing code; or a number, and before it which missing code it is, or none."""
         missing = len(self.missing)
         if self.edges is not None:
-            return (Part(role="bin", categories=len(self.edges) - 1 + missing, missing=missing, ordered=True),)
+            return (Span(role="bin", categories=len(self.edges) - 1 + missing, missing=missing, ordered=True),)
         levels, first, last = self._count_levels()
-        number = Part(role="number", levels=levels, first_level=first, last_level=last)
-        low, high = self.count_steps(self.minimum, up=True), self.count_steps(self.maximum, up=False)
-        number = replace(
-            number,
+        low, high = self._find_ends()
+        number = Span(
+            role="number",
+            levels=levels,
+            first_level=first,
+            last_level=last,
             borders=self._place_levels(self.borders, levels),
             cuts=self._place_levels(self.cuts, levels),
             zero_level=-low,
             round_steps=choose_round_steps(levels) if levels == high - low + 1 else (),
         )
-        return (Part(role="available", categories=missing + 1, missing=missing), number) if missing else (number,)
+        return (Span(role="available", categories=missing + 1, missing=missing), number) if missing else (number,)
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -232,12 +257,16 @@ class NumericColumn(TrainedColumn, kind="numeric"):
         steps = Decimal(repr(float(value))) * self.steps_per_unit
         return int(steps.to_integral_value(rounding=ROUND_CEILING if up else ROUND_FLOOR))
 
+    def _find_ends(self) -> tuple[int, int]:
+        """The first and the last number that may be written, in steps."""
+        return self.count_steps(self.minimum, up=True), self.count_steps(self.maximum, up=False)
+
     def _count_levels(self) -> tuple[int, float, float]:
         """How many numbers may be written, and where in the range, as fractions, the first and last one lie."""
         minimum, maximum = Decimal(repr(float(self.minimum))), Decimal(repr(float(self.maximum)))
         if not (minimum.is_finite() and maximum.is_finite() and minimum < maximum):
             return 1, 0.0, 0.0
-        low, high = self.count_steps(self.minimum, up=True), self.count_steps(self.maximum, up=False)
+        low, high = self._find_ends()
         if low > high:
             return 1, 0.0, 0.0
         levels = high - low + 1
@@ -254,7 +283,7 @@ class NumericColumn(TrainedColumn, kind="numeric"):
 
     def _place_levels(self, borders: tuple[float, ...], levels: int) -> tuple[int, ...]:
         """The first level at or above each border, but for those that leave all levels on one side."""
-        low, high = self.count_steps(self.minimum, up=True), self.count_steps(self.maximum, up=False)
+        low, high = self._find_ends()
         steps = (self.count_steps(cut, up=True) - low for cut in borders)
         # Where there are fewer levels than numbers, each stands for several.
         places = {step if levels > high - low else -(-step * (levels - 1) // (high - low)) for step in steps}
@@ -353,6 +382,10 @@ class ComputedColumn(Column, kind="computed"):
         if self.gives == "text" or self.width > 1:
             return "text", not self.missing
         return _hold_numbers(whole=self.gives == "whole" and not self.decimals, missing=(self.missing,))
+
+
+FunctionColumn = DerivedColumn | ComputedColumn
+"""A column that is a function of others."""
 
 
 @dataclass(frozen=True, kw_only=True)

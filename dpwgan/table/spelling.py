@@ -24,7 +24,7 @@ from dpwgan.table.calendar import CalendarColumn
 from dpwgan.table.findings import Findings
 from dpwgan.table.moments import drop_zone, read_moments, write_moments
 from dpwgan.table.numerals import read_number
-from dpwgan.table.schema import BooleanColumn, Column, ComputedColumn, DerivedColumn, IdentifierColumn
+from dpwgan.table.schema import BooleanColumn, Column, FunctionColumn, IdentifierColumn
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -126,9 +126,7 @@ class Speller:
         # The encoder takes a numeric column's cells and missing codes as doubles, in any spelling; it compares derived
         # cells as numbers, and drops row names. Only a list of cells goes by its spelling.
         self._by_spelling = column.by_spelling
-        self._as_it_stands = isinstance(
-            column, DerivedColumn | ComputedColumn | IdentifierColumn | BooleanColumn | CalendarColumn
-        )
+        self._as_it_stands = isinstance(column, FunctionColumn | IdentifierColumn | BooleanColumn | CalendarColumn)
         self._times = isinstance(column, IdentifierColumn)
         self._by_number = _index((_read_numeral(cell), cell) for cell in self._listed)
         self._by_truth = _index((_TRUTHS.get(cell), cell) for cell in self._listed)

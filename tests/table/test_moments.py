@@ -156,7 +156,7 @@ def test_day_and_time_of_day_are_two_numbers_when_the_range_has_several_days():
         sha256="0",
     )
     day, time = schema.columns[0].parts
-    assert (day.name, day.levels, time.name, time.levels) == ("day", 10, "time of day", 96)
+    assert (day.column, day.levels, time.column, time.levels) == ("day", 10, "time of day", 96)
     codec = make_codec(schema.columns[0])
     encoded = codec.encode(pl.Series(["2020-01-02T06:07:00", "2020-01-02T23:52:00"]), Findings())
     assert encoded.numbers.shape == (2, 2)

@@ -1,27 +1,31 @@
 """How cells become numbers and come back: a file for each type of column, and one base class for what they all do."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dpwgan.table.calendar import CalendarColumn, LaterColumn
 from dpwgan.table.codecs.categories import NOT_LISTED, BooleanCodec, CategoricalCodec
 from dpwgan.table.codecs.codec import Codec, EncodedCells, TrainedCodec
-from dpwgan.table.codecs.computed import ComputedRule
-from dpwgan.table.codecs.derived import DerivedRule
-from dpwgan.table.codecs.fixed import FixedCell
-from dpwgan.table.codecs.identifiers import FreshIdentifiers
+from dpwgan.table.codecs.derived import ComputedRule, Derivation, DerivedRule
 from dpwgan.table.codecs.later import LaterCodec
 from dpwgan.table.codecs.moments import MomentCodec
 from dpwgan.table.codecs.numbers import NOT_NUMBER, NOT_WHOLE, BinCodec, NumberCodec, read_numbers
-from dpwgan.table.schema import BooleanColumn, CategoricalColumn, NumericColumn, TrainedColumn
+from dpwgan.table.codecs.untrained import FixedCell, FreshIdentifiers
+from dpwgan.table.schema import (
+    BooleanColumn,
+    CategoricalColumn,
+    DerivedColumn,
+    FunctionColumn,
+    NumericColumn,
+    TrainedColumn,
+)
 
 __all__ = [
     "NOT_LISTED",
     "NOT_NUMBER",
     "NOT_WHOLE",
     "Codec",
-    "ComputedRule",
-    "DerivedRule",
+    "Derivation",
     "EncodedCells",
     "FixedCell",
     "FreshIdentifiers",
@@ -29,6 +33,7 @@ __all__ = [
     "MomentCodec",
     "TrainedCodec",
     "make_codec",
+    "make_derivation",
     "read_numbers",
 ]
 
@@ -45,3 +50,8 @@ _CODECS: dict[type[TrainedColumn], Callable[[Any], TrainedCodec]] = {
 def make_codec(column: TrainedColumn) -> TrainedCodec:
     """Chooses the codec of a trained column. Raises: SpecsError if what its specs ask for cannot be acted on."""
     return _CODECS[type(column)](column)
+
+
+def make_derivation(column: FunctionColumn, codecs: Mapping[str, TrainedCodec]) -> Derivation:
+    """Makes the function of a column from the codecs of its sources. Raises: SpecsError if it is not one of theirs."""
+    return DerivedRule(column, codecs) if isinstance(column, DerivedColumn) else ComputedRule(column, codecs)

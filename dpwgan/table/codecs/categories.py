@@ -33,7 +33,7 @@ class CategoricalCodec(TrainedCodec):
             raise SpecsError(
                 f'Column {quote(column.name)}: "out_of_domain": "clamp" needs numbers, not a list of cells.'
             )
-        self._column = column
+        self.column = column
         self._tokens = pl.Series(column.tokens, dtype=pl.Enum(column.tokens))
         self._by_text = {token: code for code, token in enumerate(column.tokens)}
         self._by_number: dict[Decimal, int] = {}
@@ -46,7 +46,7 @@ class CategoricalCodec(TrainedCodec):
     @functools.cached_property
     def _clampable(self) -> list[tuple[Decimal, int]]:
         """The listed numbers that a cell may be clamped to, and their codes."""
-        column = self._column
+        column = self.column
         return sorted(
             (number, code) for number, code in self._by_number.items() if column.tokens[code] not in column.missing
         )
@@ -63,12 +63,12 @@ class CategoricalCodec(TrainedCodec):
     def get_canonical(self, cell: str) -> str | None:
         """The listed cell that this one stands for."""
         code = self._look_up(cell)
-        return None if code is None else self._column.tokens[code]
+        return None if code is None else self.column.tokens[code]
 
     @functools.cached_property
     def _values(self) -> pl.Series:
         """What rules see of each listed cell: numbers if every value is one."""
-        column = self._column
+        column = self.column
         texts = pl.Series([None if token in self.missing else token for token in column.tokens], dtype=pl.String)
         return texts.cast(pl.Int64, strict=False) if column.integer else texts
 
@@ -86,7 +86,7 @@ class CategoricalCodec(TrainedCodec):
 
     def are_legal(self, cells: pl.Series) -> pl.Series:
         """Finds them in the list."""
-        return cells.is_in(list(self._column.tokens))
+        return cells.is_in(list(self.column.tokens))
 
     def _look_up(self, cell: str) -> int | None:
         code = self._by_text.get(cell)
@@ -99,9 +99,9 @@ class CategoricalCodec(TrainedCodec):
         code = self._look_up(cell)
         if code is not None:
             return code
-        if self._column.out_of_domain == "missing":
+        if self.column.out_of_domain == "missing":
             return self._by_text[self.missing[0]]
-        if self._column.out_of_domain == "clamp":
+        if self.column.out_of_domain == "clamp":
             return self._find_nearest(cell)
         return -1
 

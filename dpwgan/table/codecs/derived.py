@@ -1,42 +1,59 @@
-"""Columns that are functions of another one: checked on the way in, computed anew on the way out."""
+"""Columns that follow from others of their row: checked on the way in, computed anew on the way out."""
 
 import re
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from dpwgan.errors import SpecsError, quote
+from dpwgan.table.codecs.categories import CategoricalCodec
 from dpwgan.table.codecs.codec import Codec, TrainedCodec, list_distinct
+from dpwgan.table.codecs.numbers import read_numbers
+from dpwgan.table.conditions import read_sql
 from dpwgan.table.findings import Findings
-from dpwgan.table.numerals import read_number
-from dpwgan.table.schema import CategoricalColumn, DerivedColumn, Schema
+from dpwgan.table.numerals import BLANKS, read_number
+from dpwgan.table.schema import ComputedColumn, DerivedColumn, Kind, write_whole
 
 WHOLE_NUMBER = re.compile(r"-?[0-9]+", re.ASCII)
 
 
-class DerivedRule(Codec):
-    """The function from a source column's cells to a derived column's cells, for whole columns of them.
+class Derivation(Codec):
+    """The function from the cells of a row's `sources` to a cell of this column, for whole columns of them."""
 
-    Two cells agree if they are the same text or the same number.
+    sources: tuple[str, ...]
+
+    @abstractmethod
+    def check(self, frame: pl.DataFrame, findings: Findings) -> None:
+        """Counts the rows of the input whose cell is not what follows from the sources' cells."""
+
+    @abstractmethod
+    def apply(self, frame: pl.DataFrame) -> pl.Series:
+        """Computes (n,) cells from legal cells of the sources."""
+
+
+class DerivedRule(Derivation):
+    """A multiple, a part or a mapping of one source. Two cells agree if they are the same text or the same number.
+
     Raises: SpecsError if the source is no trained column, or the function is not defined on all of its listed cells.
     """
 
     fault = "does not follow from its source"
 
-    def __init__(self, column: DerivedColumn, *, schema: Schema, codecs: Mapping[str, TrainedCodec]) -> None:
+    def __init__(self, column: DerivedColumn, codecs: Mapping[str, TrainedCodec]) -> None:
         if column.source not in codecs:
             raise SpecsError(f"Column {quote(column.name)}: it has to be derived from a categorical or numeric column.")
         self.name, self.source, self.sources = column.name, column.source, column.sources
         self._column = column
         self._codec = codecs[column.source]
         self._missing = frozenset(self._codec.missing)
-        source = schema.by_name[column.source]
-        if isinstance(source, CategoricalColumn):
+        if isinstance(self._codec, CategoricalCodec):
             try:
-                for token in source.tokens:
+                for token in self._codec.column.tokens:
                     self._derive(token)
             except (KeyError, ArithmeticError):
                 raise SpecsError(
@@ -44,10 +61,7 @@ class DerivedRule(Codec):
                 ) from None
 
     def check(self, frame: pl.DataFrame, findings: Findings) -> None:
-        """Counts the rows of the input whose cell is not what the rule makes of the source's cell.
-
-        Rows whose source cell is illegal are left to the source column's own rule.
-        """
+        """As all do; rows whose source cell is illegal are left to the source column's own rule."""
         sources, source_places = list_distinct(frame.get_column(self.source))
         cells, cell_places = list_distinct(frame.get_column(self.name))
         known: dict[Decimal | str, int] = {}
@@ -64,7 +78,7 @@ class DerivedRule(Codec):
         findings.add(self.name, f"does not follow from {quote(self.source)} by its rule", wrong)
 
     def apply(self, frame: pl.DataFrame) -> pl.Series:
-        """Computes (n,) derived cells from legal cells of the source."""
+        """Computes each different cell once."""
         distinct, places = list_distinct(frame.get_column(self.source))
         return pl.Series([self._derive(cell) for cell in distinct], dtype=pl.String).gather(places)
 
@@ -109,3 +123,68 @@ def _read_exactly(cell: str) -> int | Fraction:
     """Reads a number. Raises: ValueError."""
     # Some ten times as fast as a fraction, and most are whole.
     return int(cell) if cell.isascii() and cell.isdecimal() else Fraction(cell)
+
+
+_WRITERS: dict[Kind, Callable[[Any, ComputedColumn], str]] = {
+    "text": lambda value, column: str(value),
+    "whole": lambda value, column: write_whole(value, width=column.width, decimals=column.decimals),
+    # A negative zero loses its sign.
+    "real": lambda value, column: f"{value + 0.0:.{column.decimals}f}",
+}
+
+
+class ComputedRule(Derivation):
+    """The SQL expression of a computed column, over the values of its sources' cells.
+
+    A cell of the table agrees if it is the text that the expression gives, or its number rounded to the column's
+    digits, half to even; NULL, and what is no finite number, is the column's missing cell.
+    """
+
+    fault = "does not follow from its expression"
+
+    def __init__(self, column: ComputedColumn, codecs: Mapping[str, Codec]) -> None:
+        self.name, self.sources = column.name, column.sources
+        self._column = column
+        self._expression = read_sql(column.sql)
+        self._codecs = [codecs[name] for name in column.sources]
+
+    def get_values(self, frame: pl.DataFrame) -> pl.Series:
+        """Numbers, or text; computed, whatever the column's own cells are."""
+        sources = pl.DataFrame({codec.name: codec.get_values(frame) for codec in self._codecs})
+        found = self._expression.evaluate(sources)
+        if self._column.gives == "text":
+            return found
+        # Through its text a decimal is the double of its digits.
+        values = found.cast(pl.Float64)
+        values = values.set(~values.is_finite().fill_null(True), None)
+        steps = (values * self._steps).round(mode="half_to_even")
+        return steps.cast(pl.Int64, strict=False) if self._column.gives == "whole" else steps / self._steps
+
+    def check(self, frame: pl.DataFrame, findings: Findings) -> None:
+        """As all do; blanks around a cell do not count."""
+        wrong = self._count_wrong(frame, frame.get_column(self.name).cast(pl.String).str.strip_chars(BLANKS))
+        findings.add(self.name, self.fault, wrong)
+
+    def apply(self, frame: pl.DataFrame) -> pl.Series:
+        """Writes what the expression gives."""
+        column = self._column
+        write = _WRITERS[column.gives]
+        written = [None if value is None else write(value, column) for value in self.get_values(frame)]
+        return pl.Series(written, dtype=pl.String).fill_null(column.missing)
+
+    def count_illegal(self, frame: pl.DataFrame) -> int:
+        """Computes all cells once more, and reads those that are there as numbers."""
+        return self._count_wrong(frame, frame.get_column(self.name).cast(pl.String))
+
+    @property
+    def _steps(self) -> int:
+        return 1 if self._column.gives == "whole" else int(10**self._column.decimals)
+
+    def _count_wrong(self, frame: pl.DataFrame, cells: pl.Series) -> int:
+        values, missing = self.get_values(frame), self._column.missing
+        if self._column.gives == "text":
+            return int((cells != values.fill_null(missing)).sum())
+        is_number, numbers = read_numbers(cells)
+        off = np.abs(numbers - values.cast(pl.Float64).fill_null(0.0).to_numpy()) * self._steps
+        is_null = values.is_null().to_numpy()
+        return int(np.count_nonzero(np.where(is_null, (cells != missing).to_numpy(), ~is_number | (off > 1e-6))))

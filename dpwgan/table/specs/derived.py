@@ -12,6 +12,7 @@ from dpwgan.table.schema import (
     Column,
     ComputedColumn,
     DerivedColumn,
+    FunctionColumn,
     IdentifierColumn,
     NumericColumn,
     Schema,
@@ -33,7 +34,7 @@ _DOMAIN_KEYS = LIST_KEYS | RANGE_KEYS | MISSING_KEYS
 
 def parse_derived(
     keys: Keys, *, sources: Mapping[str, Column], columns: Mapping[str, Mapping[str, Any]]
-) -> DerivedColumn | ComputedColumn:
+) -> FunctionColumn:
     """Reads a derived column, whose sources are among `sources`. Raises: SpecsError."""
     if keys.get("uuid"):
         raise keys.refuse("'uuid' and 'derived' are both given; keep one")

@@ -10,8 +10,8 @@ from typing import Any
 
 from dpwgan.errors import quote
 from dpwgan.table.calendar import CalendarColumn
-from dpwgan.table.conditions import ConditionError
-from dpwgan.table.rules import CellReader, list_comparisons, read_condition
+from dpwgan.table.conditions import ConditionError, read_sql
+from dpwgan.table.rules import CellReader, read_condition
 from dpwgan.table.schema import Column, NumericColumn, Rule, Schema, UndiscoveredColumn
 from dpwgan.table.specs.keys import refuse_rule, write_item
 from dpwgan.table.specs.problems import Problems
@@ -106,7 +106,8 @@ def _cut(column: Column, rules: Iterable[Rule]) -> Column:
     found = [
         (constant, behind)
         for rule in rules
-        for name, operation, constant in list_comparisons(rule)
+        if rule.sql is not None
+        for name, operation, constant in read_sql(rule.sql).comparisons
         if name == column.name
         for behind in _BEGINS[operation]
     ]
