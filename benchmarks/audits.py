@@ -27,7 +27,7 @@ import numpy as np  # noqa: E402
 from benchmarks.evaluate import find_data  # noqa: E402
 from dpwgan.audit.attack_command import ATTACKS, judge, play  # noqa: E402
 from dpwgan.audit.attacks.base import AttackSettings, CannotPlayError, Game  # noqa: E402
-from dpwgan.audit.intervals import bound_share  # noqa: E402
+from dpwgan.audit.comparisons import bound_share  # noqa: E402
 from dpwgan.evaluate.tables import read_compared  # noqa: E402
 from dpwgan.table.specs import read_specs  # noqa: E402
 

@@ -35,34 +35,17 @@ READING = (
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the command's own options."""
-    for flag, metavar, kind, default, words in (
-        ("--rows", "N", int, 1000, "rows of each kind to attack (default 1000)"),
-        (
-            "--confidence",
-            "P",
-            float,
-            0.95,
-            "of each interval; half of what is left is the chance of any false alarm (default 0.95)",
-        ),
-    ):
-        parser.add_argument(flag, metavar=metavar, type=kind, default=default, help=words)
-    again: dict[str, Any] = {"action": "append", "default": []}
-    parser.add_argument(
-        "--secret",
-        metavar="COLUMN",
-        help="a column to guess in attribute inference; may be given again (default: each one in turn)",
-        **again,
-    )
-    parser.add_argument(
-        "--target",
-        metavar="COLUMN",
-        help="the column whose classifier is inverted, and that anonymeter guesses (default: the last of 2 to 50 "
-        "categories)",
-    )
-    names = ", ".join(ATTACKS)
-    parser.add_argument(
-        "--only", metavar="ATTACK", help=f"play this attack alone; may be given again. Attacks: {names}", **again
-    )
+    rows = "rows of each kind to attack (default 1000)"
+    confidence = "of each interval; half of what is left is the chance of any false alarm (default 0.95)"
+    secret = "a column to guess in attribute inference; may be given again (default: each one in turn)"
+    target = "the column whose classifier is inverted, and that anonymeter guesses"
+    target += " (default: the last of 2 to 50 categories)"
+    only = f"play this attack alone; may be given again. Attacks: {', '.join(ATTACKS)}"
+    parser.add_argument("--rows", metavar="N", type=int, default=1000, help=rows)
+    parser.add_argument("--confidence", metavar="P", type=float, default=0.95, help=confidence)
+    parser.add_argument("--secret", metavar="COLUMN", action="append", default=[], help=secret)
+    parser.add_argument("--target", metavar="COLUMN", help=target)
+    parser.add_argument("--only", metavar="ATTACK", action="append", default=[], help=only)
 
 
 def run(arguments: argparse.Namespace) -> None:

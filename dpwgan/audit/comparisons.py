@@ -1,24 +1,144 @@
-"""What an attack achieves on training rows beside hold-out rows, and which of many such findings hold together.
+"""What an attack achieves on training rows beside hold-out rows, with intervals, and which findings hold together.
 
 Without a leak training and hold-out rows are alike to the synthetic table: each p-value is the chance, at most, of so
 large a difference between two samples of one population.
+Units: `confidence` is the probability of both sides together, so an interval whose lower end must lie above the truth
+  errs with probability (1 - confidence) / 2.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy import stats
 
-from dpwgan.audit.intervals import (
-    Interval,
-    Scores,
-    bound_area,
-    bound_mean,
-    bound_mean_difference,
-    bound_share,
-    bound_share_difference,
-)
+from dpwgan.errors import UsageError
+
+Scores = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """A measured value between the ends of its confidence interval."""
+
+    value: float
+    lower: float
+    upper: float
+
+    def shift(self, by: float) -> "Interval":
+        """The interval moved by a known number."""
+        return Interval(value=self.value + by, lower=self.lower + by, upper=self.upper + by)
+
+
+def check_confidence(confidence: float) -> None:
+    """Raises: UsageError unless it is above 0.5 and below 1."""
+    if not 0.5 < confidence < 1.0:
+        raise UsageError("the confidence must be above 0.5 and below 1")
+
+
+def _find_tail(confidence: float) -> float:
+    """How often an end of an interval errs. Raises: UsageError for a confidence that is out of range."""
+    check_confidence(confidence)
+    return (1.0 - confidence) / 2.0
+
+
+def bound_share(count: int, trials: int, *, confidence: float) -> Interval:
+    """The share of successes in independent trials, with its exact interval.
+
+    Source: Clopper and Pearson 1934.
+    """
+    if not 0 <= count <= trials or trials < 1:
+        raise UsageError("a share needs at least one trial, and no more successes than trials")
+    tail = _find_tail(confidence)
+    lower = 0.0 if count == 0 else float(stats.beta.ppf(tail, count, trials - count + 1))
+    upper = 1.0 if count == trials else float(stats.beta.isf(tail, count + 1, trials - count))
+    return Interval(value=count / trials, lower=lower, upper=upper)
+
+
+def bound_share_difference(
+    count: int, trials: int, other_count: int, other_trials: int, *, confidence: float
+) -> Interval:
+    """How much larger a share of successes is than that of an independent sample.
+
+    Holds its level where shares are near 0 or 1, where a normal approximation does not.
+    Source: Newcombe 1998, "Interval estimation for the difference between independent proportions", method 10.
+    """
+    (share, low, high), (other, other_low, other_high) = (
+        _score(number, of, confidence=confidence) for number, of in ((count, trials), (other_count, other_trials))
+    )
+    difference = share - other
+    return Interval(
+        value=difference,
+        lower=difference - math.hypot(share - low, other_high - other),
+        upper=difference + math.hypot(high - share, other - other_low),
+    )
+
+
+def _score(count: int, trials: int, *, confidence: float) -> tuple[float, float, float]:
+    """A share with its score interval. Source: Wilson 1927."""
+    z = float(stats.norm.isf(_find_tail(confidence)))
+    share = count / trials
+    middle = (share + z * z / (2 * trials)) / (1 + z * z / trials)
+    half = z / (1 + z * z / trials) * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
+    return share, max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
+
+
+def bound_mean(scores: Scores, *, confidence: float) -> Interval:
+    """The mean of independent scores, with Student's interval.
+
+    Shapes: (n,), n at least 2.
+    """
+    if len(scores) < 2:
+        raise UsageError("a mean needs at least two rows")
+    spread = float(scores.std(ddof=1)) / math.sqrt(len(scores))
+    half = spread * float(stats.t.isf(_find_tail(confidence), len(scores) - 1))
+    mean = float(scores.mean())
+    return Interval(value=mean, lower=mean - half, upper=mean + half)
+
+
+def bound_mean_difference(scores: Scores, others: Scores, *, confidence: float) -> Interval:
+    """How much larger the mean of independent scores is than that of another, independent sample.
+
+    Shapes: (n,) and (m,), both at least 2.
+    Source: Welch 1947.
+    """
+    if min(len(scores), len(others)) < 2:
+        raise UsageError("a mean needs at least two rows")
+    parts = [float(sample.var(ddof=1)) / len(sample) for sample in (scores, others)]
+    variance = sum(parts)
+    difference = float(scores.mean() - others.mean())
+    if variance == 0.0:
+        return Interval(value=difference, lower=difference, upper=difference)
+    freedom = variance**2 / sum(
+        part**2 / (len(sample) - 1) for part, sample in zip(parts, (scores, others), strict=True)
+    )
+    half = math.sqrt(variance) * float(stats.t.isf(_find_tail(confidence), freedom))
+    return Interval(value=difference, lower=difference - half, upper=difference + half)
+
+
+def bound_area(members: Scores, others: Scores, *, confidence: float) -> Interval:
+    """The chance that a member scores above a non-member (the area under the ROC curve), ties counting half.
+
+    Where every pair is told right or wrong the variance is 0 and says nothing; the interval is then that of as many
+    trials as the smaller sample has rows.
+    Shapes: (n,) and (m,), both at least 2.
+    Source: DeLong, DeLong, Clarke-Pearson 1988, equations 3 to 5.
+    """
+    if min(len(members), len(others)) < 2:
+        raise UsageError("an area needs at least two rows of each kind")
+    above = stats.rankdata(np.concatenate([members, others]))
+    own, theirs = above[: len(members)], above[len(members) :]
+    of_members = (own - stats.rankdata(members)) / len(others)
+    of_others = 1.0 - (theirs - stats.rankdata(others)) / len(members)
+    area = float(of_members.mean())
+    variance = float(of_members.var(ddof=1)) / len(members) + float(of_others.var(ddof=1)) / len(others)
+    if variance <= 0.0 and area in (0.0, 1.0):
+        trials = min(len(members), len(others))
+        return bound_share(round(area * trials), trials, confidence=confidence)
+    half = math.sqrt(variance) * float(stats.norm.isf(_find_tail(confidence)))
+    return Interval(value=area, lower=max(0.0, area - half), upper=min(1.0, area + half))
 
 
 @dataclass(frozen=True, kw_only=True)

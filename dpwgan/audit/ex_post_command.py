@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from dpwgan.app.logs import LOGGER
-from dpwgan.audit.estimate import PrivacyEstimate
-from dpwgan.audit.ex_post import GAMMA, EstimateSettings, estimate_privacy
+from dpwgan.audit.ex_post import GAMMA, EstimateSettings, PrivacyEstimate, estimate_privacy
 from dpwgan.audit.inputs import make_table_command, open_tables, show
 from dpwgan.audit.points import fit_embedding, lay_out_points
 from dpwgan.errors import UsageError

@@ -228,7 +228,7 @@ def _read_object(path: Path, what: str) -> dict[str, Any]:
 
 def write_summary(document: Mapping[str, Any]) -> list[str]:
     """The lines of text for the terminal: each headline score beside floor and ceiling."""
-    from dpwgan.evaluate.scores import LISTED, look_up
+    from dpwgan.evaluate.scores import write_scores
 
     tables, scores, legality = document["tables"], document["scores"], document["legality"]
     holdout = tables["holdout"]
@@ -254,11 +254,10 @@ def write_summary(document: Mapping[str, Any]) -> list[str]:
         "",
         f"{'score':<36}{'synthetic':>12}{'floor':>12}{'ceiling':>12}",
     ]
-    for title, path, form, way in LISTED:
-        values = [look_up(scores[name], path) for name in ("synthetic", "floor", "ceiling")]
-        if values[0] is not None:
-            shown = "".join(f"{'-' if value is None else format(value, form):>12}" for value in values)
-            lines.append(f"{title:<36}{shown}  {way}".rstrip())
+    for title, shown, way in write_scores(scores):
+        if shown["synthetic"] is not None:
+            values = "".join(f"{value or '-':>12}" for value in shown.values())
+            lines.append(f"{title:<36}{values}  {way}".rstrip())
     match = document["match"]
     if match is not None:
         lines += ["", f"Mean NIST 2018 score of {len(match['tables'])} tables: {match['mean']:,.0f}"]

@@ -5,7 +5,7 @@ Privacy: NOT private. The scores are statistics of the real rows, and no epsilon
 
 import itertools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
@@ -61,6 +61,17 @@ def look_up(scores: Any, path: Sequence[str]) -> float | None:
     for key in path:
         scores = scores[key]
     return None if scores is None else float(scores)
+
+
+def write_scores(scores: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str | None], str]]:
+    """Each listed score of the synthetic table, the floor and the ceiling: its title, as text, and which way is better.
+
+    None where a table has no columns for it; those that none has are left out.
+    """
+    for title, path, form, way in LISTED:
+        values = {name: look_up(of_table, path) for name, of_table in scores.items()}
+        if any(value is not None for value in values.values()):
+            yield title, {name: None if value is None else format(value, form) for name, value in values.items()}, way
 
 
 class Nist2018:

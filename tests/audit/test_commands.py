@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpwgan.audit.cli import PROGRAM, main
-from dpwgan.audit.estimate import NO_GUARANTEE
+from dpwgan.audit.ex_post import NO_GUARANTEE
 from dpwgan.evaluate.tables import NOTICE
 from tests.audit.populations import SPECS, draw_table
 from tests.evaluate.samples import write_rows, write_specs

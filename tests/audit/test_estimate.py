@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from dpwgan.audit.estimate import NO_GUARANTEE, PrivacyEstimate
+from dpwgan.audit.ex_post import NO_GUARANTEE, PrivacyEstimate
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.guarantee import PrivacyGuarantee
 from tests.claims import make_claim, make_guarantee

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpwgan.audit.attacks.base import AttackResult, CannotPlayError, Game, choose_target
-from dpwgan.audit.comparisons import Comparison, compare_shares
+from dpwgan.audit.comparisons import compare_shares
+from dpwgan.audit.points import lay_out_points
 from dpwgan.evaluate.tables import ComparedTable
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def single_out(game: Game, rng: np.random.Generator) -> AttackResult:
     # Cut to one size before duplicates go: the different rows of a longer table are rarer ones.
     rows = min(game.real.rows, game.holdout.rows)
     real, holdout = (
-        _to_frame(game, game.draw(table, rng, rows=rows), missing_apart=False).drop_duplicates(ignore_index=True)
+        _to_frame(game.draw(table, rng, rows=rows), missing_apart=False).drop_duplicates(ignore_index=True)
         for table in (game.real, game.holdout)
     )
     rows = min(len(real), len(holdout))
@@ -45,7 +46,7 @@ def single_out(game: Game, rng: np.random.Generator) -> AttackResult:
         frame.iloc[np.sort(rng.choice(len(frame), size=rows, replace=False))].reset_index(drop=True)
         for frame in (real, holdout)
     )
-    synthetic = _to_frame(game, game.synthetic, missing_apart=False)
+    synthetic = _to_frame(game.synthetic, missing_apart=False)
     trials = game.settings.rows
     columns = min(COLUMNS_OF_A_PREDICATE, len(game.real.columns))
     evaluator = evaluators.SinglingOutEvaluator(
@@ -57,18 +58,13 @@ def single_out(game: Game, rng: np.random.Generator) -> AttackResult:
         max_attempts=_MOST_ATTEMPTS * trials,
         seed=int(rng.integers(1 << 31)),
     )
-    results = evaluator.evaluate(mode="multivariate").results()
-    return AttackResult(
+    return _play(
+        game,
+        evaluator,
+        trials,
+        mode="multivariate",
         question="Does the synthetic table tell what only one person has?",
         measure="share of predicates, each true of one synthetic row, that are true of exactly one row",
-        attacked_rows=trials,
-        headline=compare_shares(
-            int(results.n_success),
-            trials,
-            round(float(results.n_control)),
-            trials,
-            confidence=game.settings.confidence,
-        ),
         details={"different_rows_compared": rows, "columns_of_a_predicate": columns},
     )
 
@@ -88,11 +84,12 @@ def link(game: Game, rng: np.random.Generator) -> AttackResult:
     evaluator = evaluators.LinkabilityEvaluator(
         **frames, aux_cols=halves, n_attacks=trials, n_neighbors=LINKING_NEIGHBOURS
     )
-    return AttackResult(
+    return _play(
+        game,
+        evaluator,
+        trials,
         question="Can two data sets about the same people be joined over the synthetic table?",
         measure="share of rows whose two halves have the same nearest synthetic row",
-        attacked_rows=trials,
-        headline=_compare(evaluator, trials, confidence=game.settings.confidence),
         details={
             "halves": [sorted({game.synthetic.names[_place(name)] for name in half}) for half in halves],
             "by_guessing": min(1.0, LINKING_NEIGHBOURS / len(frames["syn"])),
@@ -116,19 +113,22 @@ def infer(game: Game, rng: np.random.Generator) -> AttackResult:
     known = [name for name in frames["syn"].columns if name != secret]
     trials = len(frames["ori"])
     evaluator = evaluators.InferenceEvaluator(**frames, aux_cols=known, secret=secret, n_attacks=trials)
-    return AttackResult(
+    return _play(
+        game,
+        evaluator,
+        trials,
         question="Can a cell of a person be guessed from the others, by anonymeter's own attack?",
         measure="share of rows whose cell of one column is guessed right",
-        attacked_rows=trials,
-        headline=_compare(evaluator, trials, confidence=game.settings.confidence),
         details={"column": game.synthetic.names[target]},
     )
 
 
-def _compare(evaluator: Any, trials: int, *, confidence: float) -> Comparison:
-    """Plays an attack on all rows of frames of one length."""
-    results = evaluator.evaluate(n_jobs=1).results()
-    return compare_shares(int(results.n_success), trials, int(results.n_control), trials, confidence=confidence)
+def _play(game: Game, evaluator: Any, trials: int, *, mode: str | None = None, **said: Any) -> AttackResult:
+    """Plays an attack so many times on training and on hold-out rows; `said` is what else the result says."""
+    results = evaluator.evaluate(**({"n_jobs": 1} if mode is None else {"mode": mode})).results()
+    hits, controls = int(results.n_success), round(float(results.n_control))
+    headline = compare_shares(hits, trials, controls, trials, confidence=game.settings.confidence)
+    return AttackResult(attacked_rows=trials, headline=headline, **said)
 
 
 def _draw_frames(game: Game, rng: np.random.Generator) -> "dict[str, pd.DataFrame]":
@@ -136,10 +136,10 @@ def _draw_frames(game: Game, rng: np.random.Generator) -> "dict[str, pd.DataFram
     trials = min(game.settings.rows, game.real.rows, game.holdout.rows)
     tables = {"ori": game.draw(game.real, rng, rows=trials), "control": game.draw(game.holdout, rng, rows=trials)}
     tables["syn"] = game.synthetic
-    return {name: _to_frame(game, table, missing_apart=True) for name, table in tables.items()}
+    return {name: _to_frame(table, missing_apart=True) for name, table in tables.items()}
 
 
-def _to_frame(game: Game, table: ComparedTable, *, missing_apart: bool) -> "pd.DataFrame":
+def _to_frame(table: ComparedTable, *, missing_apart: bool) -> "pd.DataFrame":
     """A data frame with the types that anonymeter tells columns by: text for categories, floats for numbers.
 
     A missing number is a null, which its predicates know; or, with `missing_apart`, 0 and a category beside it, since
@@ -147,7 +147,7 @@ def _to_frame(game: Game, table: ComparedTable, *, missing_apart: bool) -> "pd.D
     """
     import pandas as pd
 
-    points = game.points(table)
+    points = lay_out_points(table)
     columns: dict[str, Any] = {}
     for place in range(len(table.columns)):
         values = points.values[:, place].astype(np.float64)

@@ -5,7 +5,7 @@ import numpy.typing as npt
 
 from dpwgan.audit.attacks.base import AttackResult, Game
 from dpwgan.audit.comparisons import compare_means, compare_shares
-from dpwgan.audit.points import Points, find_nearest_without
+from dpwgan.audit.points import Points, find_nearest_without, lay_out_points
 from dpwgan.errors import UsageError
 
 TOLERANCE = 0.05
@@ -22,10 +22,10 @@ def infer_attributes(game: Game, rng: np.random.Generator) -> AttackResult:
       data", arXiv:2211.10459, section 4.3.
     """
     secrets = _choose_secrets(game)
-    synthetic = game.points(game.synthetic)
+    synthetic = lay_out_points(game.synthetic)
     guessed = []
     for table in (game.real, game.holdout):
-        targets = game.points(game.draw(table, rng))
+        targets = lay_out_points(game.draw(table, rng))
         places = find_nearest_without(targets, synthetic, columns=secrets)
         guessed.append(_compare(targets, synthetic, places, secrets))
     right, by_chance = guessed

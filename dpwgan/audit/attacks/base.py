@@ -12,9 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dpwgan.audit.comparisons import Comparison
-from dpwgan.audit.intervals import check_confidence
-from dpwgan.audit.points import Points, lay_out_points
+from dpwgan.audit.comparisons import Comparison, check_confidence
 from dpwgan.errors import UsageError
 from dpwgan.evaluate.tables import ComparedTable, TableSet
 
@@ -77,10 +75,6 @@ class Game(TableSet):
             rows = getattr(self, name).rows
             if rows < FEWEST_ROWS:
                 raise UsageError(f"the {name} table has {rows} usable rows, and attacks need at least {FEWEST_ROWS}")
-
-    def points(self, table: ComparedTable) -> Points:
-        """The rows of one of the tables as points."""
-        return lay_out_points(table)
 
     def draw(self, table: ComparedTable, rng: np.random.Generator, *, rows: int | None = None) -> ComparedTable:
         """Draws rows to attack, without replacement: all of them if there are no more than asked for."""

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from dpwgan.audit.attacks.base import AttackResult, CannotPlayError, Game, choose_target
 from dpwgan.audit.comparisons import compare_with_half
-from dpwgan.audit.points import CATEGORY, MOST_WIDTH, Points, Vectors
+from dpwgan.audit.points import CATEGORY, MOST_WIDTH, Points, Vectors, lay_out_points
 from dpwgan.evaluate.tables import ComparedTable
 
 HIDDEN = (100,)
@@ -45,7 +45,7 @@ def invert_classifier(game: Game, rng: np.random.Generator) -> AttackResult:
         raise CannotPlayError("a table of one column has no inputs to reconstruct")
 
     def read_inputs(table: ComparedTable) -> Points:
-        return game.points(table).keep(inputs)
+        return lay_out_points(table).keep(inputs)
 
     trained_on = game.draw(game.synthetic, rng, rows=_MOST_TRAINED_ON)
     labels, points = trained_on.cells[:, target], read_inputs(trained_on)

@@ -4,9 +4,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.audit.attacks.base import FEWEST_ROWS, AttackResult, CannotPlayError, Game
-from dpwgan.audit.comparisons import Comparison, compare_order, compare_shares
-from dpwgan.audit.intervals import Scores
-from dpwgan.audit.points import find_nearest
+from dpwgan.audit.comparisons import Comparison, Scores, compare_order, compare_shares
+from dpwgan.audit.points import find_nearest, lay_out_points
 
 FALSE_POSITIVE_RATE = 0.01
 
@@ -22,10 +21,10 @@ def attack_by_distance(game: Game, rng: np.random.Generator) -> AttackResult:
 
     Source: Chen, Yu, Zhang, Fritz 2020, "GAN-Leaks", arXiv:1909.03935, section 4.2 (full black-box attack).
     """
-    synthetic = game.points(game.synthetic)
+    synthetic = lay_out_points(game.synthetic)
     scores = []
     for table in (game.real, game.holdout):
-        scores.append(-find_nearest(game.points(game.draw(table, rng)), synthetic))
+        scores.append(-find_nearest(lay_out_points(game.draw(table, rng)), synthetic))
     question = "Does a row's nearness to the synthetic rows tell that it was trained on?"
     return _judge(game, rng, *scores, question=question)
 
@@ -44,11 +43,11 @@ def attack_by_density_ratio(game: Game, rng: np.random.Generator) -> AttackResul
         )
     order = rng.permutation(game.holdout.rows)
     half = game.holdout.rows // 2
-    population = game.points(game.holdout.take(order[:half]))
-    synthetic = game.points(game.synthetic)
+    population = lay_out_points(game.holdout.take(order[:half]))
+    synthetic = lay_out_points(game.synthetic)
     scores = []
     for table in (game.real, game.holdout.take(order[half:])):
-        targets = game.points(game.draw(table, rng))
+        targets = lay_out_points(game.draw(table, rng))
         near, usual = (find_nearest(targets, rows) for rows in (synthetic, population))
         scores.append(np.log(usual + _SMALLEST_DISTANCE) - np.log(near + _SMALLEST_DISTANCE))
     question = "Is a row more probable under the synthetic table than in the population because it was trained on?"

@@ -23,7 +23,7 @@ from dpwgan.errors import DpwganError
 from dpwgan.evaluate.dependence import Pairs
 from dpwgan.evaluate.report import figures
 from dpwgan.evaluate.report.figures import Shares
-from dpwgan.evaluate.scores import LISTED, look_up
+from dpwgan.evaluate.scores import look_up, write_scores
 from dpwgan.evaluate.tables import ComparedColumn, ComparedTable
 
 FOLDER = Path(__file__).resolve().parent
@@ -96,7 +96,10 @@ def render_report(
         "dependence": None if pairs is None else show_dependence(pairs, real.names),
         "attacks": None if document["audit"] is None else show_attacks(document["audit"]),
         "classifiers": show_classifiers(document["scores"]["synthetic"]["classifiers"]),
-        "every_score": list_scores(document["scores"]),
+        "every_score": [
+            {"title": title, **{name: value or MISSING_FIGURE for name, value in shown.items()}}
+            for title, shown, _ in write_scores(document["scores"])
+        ],
         "not_allowed": list_legality(document["legality"]),
         "numbered": {name: place for place, name in enumerate(real.names, start=1)},
         "short": write_short,
@@ -153,17 +156,6 @@ def describe_way(found: float, *, floor: float | None, ceiling: float | None, wh
     if way < 0.0:
         return "Worse than the floor."
     return f"{math.floor(100.0 * way)}% of the way from floor to ceiling."
-
-
-def list_scores(scores: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Each score by its name, as text for each table; those that were not computed are left out."""
-    listed = []
-    for title, path, form, _ in LISTED:
-        values = {name: look_up(scores[name], path) for name in TABLES}
-        if any(value is not None for value in values.values()):
-            shown = {name: MISSING_FIGURE if value is None else format(value, form) for name, value in values.items()}
-            listed.append({"title": title, **shown})
-    return listed
 
 
 def list_moments(entry: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:

@@ -3,7 +3,7 @@
 import math
 
 from dpwgan.audit.canaries.lower_bound import MOST_EPSILON
-from dpwgan.audit.intervals import bound_share
+from dpwgan.audit.comparisons import bound_share
 
 
 def bound_by_two_worlds(
