@@ -3,6 +3,7 @@
 import json
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -55,28 +56,17 @@ def test_cluster_is_refused_when_it_is_not_of_the_form(environment):
 
 def test_wait_ends_when_all_workers_are_there():
     addresses = tuple(f"127.0.0.1:{port}" for port in find_ports(3))
-    ended: list[int] = []
+    all_ended = threading.Barrier(3, timeout=20)
 
     def wait(rank: int) -> None:
         wait_for_all(Cluster(addresses=addresses, rank=rank), patience=20)
-        ended.append(rank)
         # From here on TensorFlow answers at the port.
         host, port = addresses[rank].split(":")
         with socket.create_server((host, int(port))):
-            done.wait(20)
+            all_ended.wait()
 
-    done = threading.Event()
-    threads = [threading.Thread(target=wait, args=(rank,), daemon=True) for rank in range(3)]
-    for thread in threads:
-        thread.start()
-    for _ in range(200):
-        if len(ended) == 3:
-            break
-        done.wait(0.05)
-    done.set()
-    for thread in threads:
-        thread.join(20)
-    assert sorted(ended) == [0, 1, 2]
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(wait, range(3))) == [None] * 3
 
 
 def test_wait_names_the_missing_worker_when_it_does_not_come():

@@ -121,20 +121,22 @@ def test_file_is_refused_without_a_cell_when_it_is_no_parquet_or_damaged(tmp_pat
         assert "S3CRET" not in str(caught.value)
 
 
+IMAGE = pl.DataFrame({"p0": ["1"], "y": ["2"]})
+
+
+def break_off() -> Iterator[pl.DataFrame]:
+    yield IMAGE
+    raise KeyboardInterrupt
+
+
 @pytest.mark.parametrize("name", ["out.parquet", "out.npz"])
 def test_file_is_left_as_it_was_when_the_rows_break_off(tmp_path, name):
     schema = make_schema(1, 1)
-    frame = pl.DataFrame({"p0": ["1"], "y": ["2"]})
-
-    def break_off() -> Iterator[pl.DataFrame]:
-        yield frame
-        raise KeyboardInterrupt
-
     (tmp_path / name).write_bytes(b"before")
     with pytest.raises(KeyboardInterrupt):
-        write_table(tmp_path / name, break_off(), header=frame.columns, schema=schema)
+        write_table(tmp_path / name, break_off(), header=IMAGE.columns, schema=schema)
     assert (tmp_path / name).read_bytes() == b"before"
-    written = write_table(tmp_path / name, [frame], header=frame.columns, schema=schema)
+    written = write_table(tmp_path / name, [IMAGE], header=IMAGE.columns, schema=schema)
     assert written == WrittenTable(records=1, sha256=hashlib.sha256((tmp_path / name).read_bytes()).hexdigest())
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
@@ -149,12 +151,8 @@ def test_late_bytes_go_nowhere_when_the_rows_broke_off(monkeypatch, tmp_path):
 
     monkeypatch.setattr(writer, "ParquetWriter", Kept)
 
-    def break_off() -> Iterator[pl.DataFrame]:
-        yield pl.DataFrame({"p0": ["1"], "y": ["2"]})
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        write_table(tmp_path / "out.parquet", break_off(), header=["p0", "y"], schema=make_schema(1, 1))
+        write_table(tmp_path / "out.parquet", break_off(), header=IMAGE.columns, schema=make_schema(1, 1))
     # The number of the file that was closed is taken by the next one.
     with (tmp_path / "other").open("wb") as other:
         with pytest.raises(ValueError, match="closed"):

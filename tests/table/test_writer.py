@@ -9,6 +9,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -29,24 +30,26 @@ def list_files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+def release(folder: Path, **changes: Any) -> WrittenTable:
+    """Writes a table and its claim, "c"."""
+    where = {"path": folder / "out.csv", "claim_path": folder / "c"} | changes
+    return write_table(frames=[FRAME], header=["a", "b"], **{"make_claim": lambda _: b"{}", **where})
+
+
 def fail_after(frames: int, error: BaseException) -> Iterator[pl.DataFrame]:
     for _ in range(frames):
         yield FRAME
     raise error
 
 
-def test_table_is_written_with_few_quotes_when_it_comes_in_chunks(tmp_path):
-    path = tmp_path / "out.csv"
-    written = write_table(path, [FRAME, FRAME], header=["a", 'b "c"'])
-    assert path.read_bytes() == b'a,"b ""c"""\n1,"x,y"\n2,\n1,"x,y"\n2,\n'
-    assert written == WrittenTable(records=4, sha256=hashlib.sha256(path.read_bytes()).hexdigest())
+@pytest.mark.parametrize("line_ending", ["\n", "\r\n"])
+def test_table_is_written_with_few_quotes_when_it_comes_in_chunks(tmp_path, capfdbinary, line_ending):
+    wanted = b'a,"b ""c"""\n1,"x,y"\n2,\n1,"x,y"\n2,\n'.replace(b"\n", line_ending.encode())
+    for path in (tmp_path / "out.csv", "-"):
+        written = write_table(path, [FRAME, FRAME], header=["a", 'b "c"'], line_ending=line_ending)
+        assert written == WrittenTable(records=4, sha256=hashlib.sha256(wanted).hexdigest())
+    assert (tmp_path / "out.csv").read_bytes() == capfdbinary.readouterr().out == wanted
     assert list_files(tmp_path) == ["out.csv"]
-
-
-def test_line_endings_are_those_asked_for_when_the_input_had_crlf(tmp_path):
-    path = tmp_path / "out.csv"
-    write_table(path, [FRAME], header=["a", "b"], line_ending="\r\n")
-    assert path.read_bytes() == b'a,b\r\n1,"x,y"\r\n2,\r\n'
 
 
 def test_archive_is_the_same_when_the_same_rows_are_written_twice(tmp_path):
@@ -105,9 +108,7 @@ def test_transfer_breaks_off_without_a_trace_when_the_disk_is_full(tmp_path, mon
         write_table(tmp_path / "out.csv", [FRAME], header=["a", "b"])
     assert os.strerror(code) in str(raised.value)
     with pytest.raises(TransferError):
-        write_table(
-            tmp_path / "out.csv", [FRAME], header=["a", "b"], claim_path=tmp_path / "c", make_claim=lambda _: b"{}"
-        )
+        release(tmp_path)
     monkeypatch.undo()
     assert list_files(tmp_path) == []
 
@@ -189,11 +190,6 @@ def test_device_is_written_into_when_the_output_is_one(tmp_path):
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
-def test_standard_output_gets_all_rows_when_all_are_good(capfdbinary):
-    write_table("-", [FRAME, FRAME], header=["a", "b"])
-    assert capfdbinary.readouterr().out == b'a,b\n1,"x,y"\n2,\n1,"x,y"\n2,\n'
-
-
 def test_standard_output_gets_nothing_when_a_later_row_is_bad(capfdbinary):
     with pytest.raises(ValueError, match="bad"):
         write_table("-", fail_after(2, ValueError("bad")), header=["a", "b"])
@@ -208,10 +204,10 @@ def test_claim_is_made_of_what_was_written_and_both_appear_when_all_is_well(tmp_
         seen.append(written)
         return b"claim"
 
-    path = tmp_path / "out.csv"
-    write_table(path, [FRAME], header=["a", "b"], claim_path=tmp_path / "out.json", make_claim=make_claim)
-    assert seen == [WrittenTable(records=2, sha256=hashlib.sha256(path.read_bytes()).hexdigest())]
-    assert list_files(tmp_path) == ["out.csv", "out.json"]
+    written = release(tmp_path, make_claim=make_claim)
+    assert seen == [written]
+    assert written == WrittenTable(records=2, sha256=hashlib.sha256((tmp_path / "out.csv").read_bytes()).hexdigest())
+    assert list_files(tmp_path) == ["c", "out.csv"]
 
 
 def test_neither_appears_when_the_claim_cannot_be_made_or_placed(tmp_path):
@@ -219,11 +215,9 @@ def test_neither_appears_when_the_claim_cannot_be_made_or_placed(tmp_path):
         raise ValueError("not valid")
 
     with pytest.raises(ValueError, match="not valid"):
-        write_table(tmp_path / "out.csv", [FRAME], header=["a", "b"], claim_path=tmp_path / "c", make_claim=refuse)
+        release(tmp_path, make_claim=refuse)
     with pytest.raises(OutputError):
-        write_table(
-            tmp_path / "out.csv", [FRAME], header=["a", "b"], claim_path=tmp_path / "no" / "c", make_claim=refuse
-        )
+        release(tmp_path, claim_path=tmp_path / "no" / "c", make_claim=refuse)
     assert list_files(tmp_path) == []
 
 
@@ -240,9 +234,7 @@ def test_no_table_stands_without_a_claim_when_putting_in_place_fails(tmp_path, m
 
     monkeypatch.setattr(writer.os, "rename", rename)
     with pytest.raises(OutputError, match="put in place"):
-        write_table(
-            tmp_path / "out.csv", [FRAME], header=["a", "b"], claim_path=tmp_path / "c", make_claim=lambda _: b"{}"
-        )
+        release(tmp_path)
     assert list_files(tmp_path) == []
 
 
@@ -261,15 +253,13 @@ def test_release_is_whole_or_not_there_when_its_folder_cannot_be_forced_to_disk(
 
     monkeypatch.setattr(writer, "sync", sync)
     with contextlib.nullcontext() if there else pytest.raises(TransferError, match="broke off"):
-        write_table(
-            tmp_path / "out.csv", [FRAME], header=["a", "b"], claim_path=tmp_path / "c", make_claim=lambda _: b"{}"
-        )
+        release(tmp_path)
     assert list_files(tmp_path) == there
 
 
 def test_no_claim_is_left_when_a_device_takes_nothing(tmp_path):
     with pytest.raises(TransferError, match="No space left"):
-        write_table("/dev/full", [FRAME], header=["a", "b"], claim_path=tmp_path / "c", make_claim=lambda _: b"{}")
+        release(tmp_path, path="/dev/full")
     assert list_files(tmp_path) == []
     assert stat.S_ISCHR(os.stat("/dev/full").st_mode)
 
@@ -286,7 +276,7 @@ def test_claim_stays_when_a_reader_has_seen_some_of_the_rows(tmp_path, monkeypat
 
     monkeypatch.setattr(writer.os, "write", write)
     with pytest.raises(TransferError, match="has stopped"):
-        write_table("/dev/null", [FRAME], header=["a", "b"], claim_path=tmp_path / "c", make_claim=lambda _: b"{}")
+        release(tmp_path, path="/dev/null")
     assert list_files(tmp_path) == ["c"]
 
 
@@ -301,7 +291,7 @@ def test_pipe_for_the_claim_is_not_removed_when_the_table_cannot_be_placed(tmp_p
     monkeypatch.setattr(writer.os, "rename", refuse)
     try:
         with pytest.raises(OutputError, match="put in place"):
-            write_table(tmp_path / "out.csv", [FRAME], header=["a", "b"], claim_path=pipe, make_claim=lambda _: b"{}")
+            release(tmp_path, claim_path=pipe)
     finally:
         os.close(reading)
     assert list_files(tmp_path) == ["pipe"]

@@ -14,6 +14,7 @@ SPECS = {
     "age": {"type": "integer", "min": 0, "max": 99},
     "late": {"type": "enum", "values_from": "data", "domain_privacy": "waived"},
 }
+QUICK = ("--method", "independent", "--noise", "gaussian", "--epsilon", "2", "--quiet")
 
 
 @pytest.fixture
@@ -25,21 +26,7 @@ def files(tmp_path: Path) -> tuple[str, str]:
 
 def test_command_says_claim_and_bounds_when_a_method_is_audited(files, tmp_path, capfd):
     target = tmp_path / "audit.json"
-    arguments = [
-        "canaries",
-        *files,
-        "--method",
-        "independent",
-        "--noise",
-        "gaussian",
-        "--epsilon",
-        "2",
-        "--canaries",
-        "30",
-        "--seed",
-        "2",
-    ]
-    assert main([*arguments, "--json", str(target), "--quiet"]) == 0
+    assert main(["canaries", *files, *QUICK, "--canaries", "30", "--seed", "2", "--json", str(target)]) == 0
     printed = capfd.readouterr().out
     assert printed.startswith("Contains private statistics, not covered by epsilon.")
     assert "No bound passes its claim." in printed
@@ -58,7 +45,7 @@ def test_canaries_are_units_when_the_specs_name_one(tmp_path, capfd):
     rows = [["abc"[i % 3], str(i % 70), "xy"[i % 2], f"P{i // 5}"] for i in range(150)]
     data = write_rows(tmp_path / "data.csv", rows, header=[*SPECS, "who"])
     unit = {"unit": {"column": "who", "max_rows": 3}}
-    options = ("--method", "independent", "--noise", "gaussian", "--epsilon", "2", "--canaries", "20", "--quiet")
+    options = (*QUICK, "--canaries", "20")
     specs = write_specs(tmp_path / "specs.json", SPECS | unit)
     assert main(["canaries", str(data), str(specs), *options, "--seed", "2", "--json", "-"]) == 0
     document = json.loads(capfd.readouterr().out)
