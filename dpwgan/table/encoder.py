@@ -7,15 +7,12 @@ import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import DataError, DpwganError, SpecsError, quote
-from dpwgan.table.calendar import LaterColumn
 from dpwgan.table.codecs import (
     Codec,
     EncodedCells,
     FixedCell,
     FreshIdentifiers,
-    LaterCodec,
-    MomentCodec,
-    make_codec,
+    make_codecs,
     make_derivation,
 )
 from dpwgan.table.conditions import read_sql
@@ -28,7 +25,6 @@ from dpwgan.table.schema import (
     IdentifierColumn,
     Rule,
     Schema,
-    TrainedColumn,
     UndiscoveredColumn,
 )
 from dpwgan.table.source import Piece, make_piece
@@ -56,13 +52,7 @@ class TableEncoder:
         self.spans = lay_out_spans(schema)
         if not self.spans:
             raise SpecsError("The specs leave no column to train on.")
-        self._trained = {
-            column.name: make_codec(column) for column in schema.columns if isinstance(column, TrainedColumn)
-        }
-        for column in schema.columns:
-            earlier = self._trained.get(column.since) if isinstance(column, LaterColumn) else None
-            if isinstance(column, LaterColumn) and isinstance(earlier, MomentCodec):
-                self._trained[column.name] = LaterCodec(column, earlier)
+        self._trained = make_codecs(schema.columns)
         self._derived = {
             column.name: make_derivation(column, self._trained)
             for column in schema.columns
@@ -128,10 +118,7 @@ class TableEncoder:
             let_go(codes, numbers)
             return findings
 
-        findings = Findings()
-        for found in map_in_order(encode, _number(pieces, records=records), threads=threads):
-            findings.merge(found)
-        findings.raise_if_any()
+        _gather(map_in_order(encode, _number(pieces, records=records), threads=threads)).raise_if_any()
         if self.schema.drops_rows:
             codes, numbers = move_up(codes, kept), move_up(numbers, kept)
         return EncodedTable(codes=codes, numbers=numbers, spans=self.spans)
@@ -163,10 +150,7 @@ class TableEncoder:
                 self.find_kept(frame, findings)
             return findings
 
-        findings = Findings()
-        for found in map_in_order(look, pieces):
-            findings.merge(found)
-        return findings
+        return _gather(map_in_order(look, pieces))
 
     def _judge(self, frame: pl.DataFrame, findings: Findings) -> Iterator[tuple[str, EncodedCells]]:
         """Encodes the trained columns one after the other, and counts the rows that break a rule of any column."""
@@ -331,6 +315,13 @@ class TableEncoder:
                 wrong["", rule.name] = int(np.count_nonzero(broken))
         if wrong:
             raise DpwganError(f"Internal error: the output does not fit the specs: {describe(wrong)}.")
+
+
+def _gather(parts: Iterable[Findings]) -> Findings:
+    findings = Findings()
+    for found in parts:
+        findings.merge(found)
+    return findings
 
 
 def _place(sources: list[int]) -> int | list[int] | None:

@@ -155,17 +155,9 @@ class TestNumbers:
     @pytest.mark.parametrize(
         ("cell", "rule"),
         [
-            ("abc", "is not a number"),
-            ("", "is not a number"),
-            ("nan", "is not a number"),
-            ("inf", "is not a number"),
-            ("1_000", "is not a number"),
-            ("٣", "is not a number"),
+            *((cell, "is not a number") for cell in ("abc", "", "nan", "inf", "1_000", "٣")),
             ("7.5", "is not a whole number"),
-            ("1e308", "is not between 0 and 120"),
-            ("1e999", "is not between 0 and 120"),
-            ("-1", "is not between 0 and 120"),
-            ("121", "is not between 0 and 120"),
+            *((cell, "is not between 0 and 120") for cell in ("1e308", "1e999", "-1", "121")),
         ],
     )
     def test_cell_is_refused_with_its_rule_when_it_is_illegal(self, cell, rule):

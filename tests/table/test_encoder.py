@@ -214,33 +214,14 @@ def test_derived_cell_is_not_checked_when_its_source_is_replaced() -> None:
     assert encoder.decode(encoded, np.random.default_rng(1)).rows() == [("N", "M"), ("4", "8"), ("N", "M")]
 
 
-@pytest.mark.parametrize(
-    ("column", "cell"),
-    [
-        ("sex", "f"),
-        ("place", "99"),
-        ("age", "121"),
-        ("age", "007"),
-        ("age", "7.0"),
-        ("age", "nan"),
-        ("age", ""),
-        ("pay", "1.25"),
-        ("pay", "inf"),
-        ("pay", "-0.1"),
-        ("pay", "1e3"),
-        ("hours", "100"),
-        ("same", ""),
-        ("region", "2"),
-        ("days", "1"),
-        ("days", "x"),
-        ("word", "man"),
-        ("id", "9"),
-        ("id", "x"),
-        ("key", "1"),
-        ("key", "fc7f3b7e-e62c-11f1-8a7e-02fc00000001"),
-        ("key", None),
-    ],
-)
+ILLEGAL: dict[str, tuple[str | None, ...]] = {
+    **{"sex": ("f",), "place": ("99",), "age": ("121", "007", "7.0", "nan", ""), "hours": ("100",), "same": ("",)},
+    **{"pay": ("1.25", "inf", "-0.1", "1e3"), "region": ("2",), "days": ("1", "x"), "word": ("man",), "id": ("9", "x")},
+    "key": ("1", "fc7f3b7e-e62c-11f1-8a7e-02fc00000001", None),
+}
+
+
+@pytest.mark.parametrize(("column", "cell"), [(column, cell) for column, cells in ILLEGAL.items() for cell in cells])
 def test_output_is_refused_as_an_internal_error_when_a_cell_is_illegal(column: str, cell: str | None) -> None:
     frame = make_output(1)
     ENCODER.validate(frame)

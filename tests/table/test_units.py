@@ -20,6 +20,10 @@ from tests.teams import make_workers
 
 NAMED = {"person": {"type": "string", "uuid": True}}
 AGE = {"type": "integer", "min": 0, "max": 120}
+ROLE = {"type": "enum", "count": 5}
+BORN = {"type": "date", "min": "2000-01-01", "max": "2020-01-01", "of": "unit"}
+MOVED = {"type": "date", "since": "born", "min": "0 days", "max": "9 days"}
+UNIT = {"column": "person", "max_rows": 2}
 
 
 def _read(names, *, most, pieces=1):
@@ -136,34 +140,18 @@ def test_a_table_that_grew_is_refused():
     ("unit", "more", "sentence"),
     [
         ({"column": "person"}, {}, "The unit in the specs: the key 'max_rows' is missing"),
-        ({"column": "person", "max_rows": 0}, {}, "'max_rows' must be at least 1"),
-        ({"column": "person", "max_rows": 2, "maximum": 3}, {}, "unknown key 'maximum'"),
-        ({"column": "age", "max_rows": 2}, {}, "'age', is listed as another type"),
-        ({"column": "person", "max_rows": 2}, {"person": {"type": "enum", "count": 2}}, "'person', is listed as"),
-        ({"column": "person", "max_rows": 2}, {"rent": {**AGE, "of": "unit"}}, "list 'person' with \"uuid\": true"),
-        (
-            {"column": "person", "max_rows": 2},
-            {**NAMED, "rent": {"type": "drop", "of": "unit"}},
-            "'rent' is of it, and is not",
-        ),
-        (
-            {"column": "person", "max_rows": 2},
-            {
-                **NAMED,
-                "born": {"type": "date", "min": "2000-01-01", "max": "2020-01-01", "of": "unit"},
-                "moved": {"type": "date", "since": "born", "min": "0 days", "max": "9 days"},
-            },
-            "'moved' is told since another column: both are of it, or neither",
-        ),
-        ({"column": "person", "max_rows": 2, "kind": "role"}, {}, "'role' tells of it what shows by its names alone"),
-        ({"column": "person", "max_rows": 2, "kind": "age"}, NAMED, "'kind' must name an enum"),
-        (
-            {"column": "person", "max_rows": 30, "kind": "role"},
-            {**NAMED, "role": {"type": "enum", "count": 5}},
-            "there are 324,631 forms of it; 10,000 will do",
-        ),
+        ({**UNIT, "max_rows": 0}, {}, "'max_rows' must be at least 1"),
+        ({**UNIT, "maximum": 3}, {}, "unknown key 'maximum'"),
+        ({**UNIT, "column": "age"}, {}, "'age', is listed as another type"),
+        (UNIT, {"person": {"type": "enum", "count": 2}}, "'person', is listed as"),
+        (UNIT, {"rent": {**AGE, "of": "unit"}}, "list 'person' with \"uuid\": true"),
+        (UNIT, {**NAMED, "rent": {"type": "drop", "of": "unit"}}, "'rent' is of it, and is not"),
+        (UNIT, {**NAMED, "born": BORN, "moved": MOVED}, "'moved' is told since another column: both are of it, or"),
+        ({**UNIT, "kind": "role"}, {}, "'role' tells of it what shows by its names alone"),
+        ({**UNIT, "kind": "age"}, NAMED, "'kind' must name an enum"),
+        ({**UNIT, "max_rows": 30, "kind": "role"}, {**NAMED, "role": ROLE}, "are 324,631 forms of it; 10,000 will do"),
         (AGE, {"rent": {**AGE, "of": "unit"}}, "'rent' in the specs: 'of' says whose it is"),
-        ({"column": "person", "max_rows": 2}, {**NAMED, "rent": {**AGE, "of": "rows"}}, "'of' must be 'unit'"),
+        (UNIT, {**NAMED, "rent": {**AGE, "of": "rows"}}, "'of' must be 'unit'"),
     ],
 )
 def test_a_unit_is_refused_when_its_form_is_wrong(unit, more, sentence):
@@ -173,11 +161,11 @@ def test_a_unit_is_refused_when_its_form_is_wrong(unit, more, sentence):
 
 def test_a_unit_may_be_listed_as_left_out_and_a_column_may_be_called_so():
     for more in ({}, {"person": {"type": "drop"}}):
-        schema = parse_specs({"unit": {"column": "person", "max_rows": 2}, "age": AGE, **more}, sha256="0" * 64)
+        schema = parse_specs({"unit": UNIT, "age": AGE, **more}, sha256="0" * 64)
         assert schema.unit == UnitColumn(name="person", max_rows=2)
         assert [column.name for column in schema.columns] == ["age", "person"]
         assert not schema.is_written("person")
-    named = {"unit": {"column": "person", "max_rows": 2}, "age": {**AGE, "of": "unit"}, **NAMED}
+    named = {"unit": UNIT, "age": {**AGE, "of": "unit"}, **NAMED}
     schema = parse_specs(named, sha256="0" * 64)
     assert schema.unit == UnitColumn(name="person", max_rows=2, written=True, shared=("age",))
     assert schema.is_written("person")

@@ -1,19 +1,20 @@
 """How cells become numbers and come back: a file for each type of column, and one base class for what they all do."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dpwgan.table.calendar import CalendarColumn, LaterColumn
-from dpwgan.table.codecs.categories import NOT_LISTED, BooleanCodec, CategoricalCodec
+from dpwgan.table.codecs.categories import BooleanCodec, CategoricalCodec
 from dpwgan.table.codecs.codec import Codec, EncodedCells, TrainedCodec
 from dpwgan.table.codecs.derived import ComputedRule, Derivation, DerivedRule
 from dpwgan.table.codecs.later import LaterCodec
 from dpwgan.table.codecs.moments import MomentCodec
-from dpwgan.table.codecs.numbers import NOT_NUMBER, NOT_WHOLE, BinCodec, NumberCodec, read_numbers
+from dpwgan.table.codecs.numbers import BinCodec, NumberCodec, read_numbers
 from dpwgan.table.codecs.untrained import FixedCell, FreshIdentifiers
 from dpwgan.table.schema import (
     BooleanColumn,
     CategoricalColumn,
+    Column,
     DerivedColumn,
     FunctionColumn,
     NumericColumn,
@@ -21,18 +22,14 @@ from dpwgan.table.schema import (
 )
 
 __all__ = [
-    "NOT_LISTED",
-    "NOT_NUMBER",
-    "NOT_WHOLE",
     "Codec",
     "Derivation",
     "EncodedCells",
     "FixedCell",
     "FreshIdentifiers",
-    "LaterCodec",
     "MomentCodec",
-    "TrainedCodec",
     "make_codec",
+    "make_codecs",
     "make_derivation",
     "read_numbers",
 ]
@@ -50,6 +47,16 @@ _CODECS: dict[type[TrainedColumn], Callable[[Any], TrainedCodec]] = {
 def make_codec(column: TrainedColumn) -> TrainedCodec:
     """Chooses the codec of a trained column. Raises: SpecsError if what its specs ask for cannot be acted on."""
     return _CODECS[type(column)](column)
+
+
+def make_codecs(columns: Sequence[Column]) -> dict[str, TrainedCodec]:
+    """Makes the codec of each trained column among these, by name; moments told since others' know of those."""
+    codecs = {column.name: make_codec(column) for column in columns if isinstance(column, TrainedColumn)}
+    for column in columns:
+        earlier = codecs.get(column.since) if isinstance(column, LaterColumn) else None
+        if isinstance(column, LaterColumn) and isinstance(earlier, MomentCodec):
+            codecs[column.name] = LaterCodec(column, earlier)
+    return codecs
 
 
 def make_derivation(column: FunctionColumn, codecs: Mapping[str, TrainedCodec]) -> Derivation:

@@ -4,6 +4,7 @@ import datetime
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from dpwgan.errors import quote
@@ -66,19 +67,7 @@ def parse_calendar(keys: Keys) -> CalendarColumn:
         raise keys.refuse("its 'step' does not divide the time from 'min' to 'max'")
     if length // step >= MAX_WHOLE_NUMBER:
         raise keys.refuse("its range has 2^53 steps or more, which are no longer exact")
-    missing = keys.read_missing()
-    return CalendarColumn(
-        name=keys.name,
-        written=kind,
-        format=form,
-        first=first,
-        step=step,
-        steps=length // step,
-        in_months=in_months,
-        zone=_read_zone(keys),
-        missing=missing,
-        out_of_domain=keys.read_out_of_domain(missing),
-    )
+    return CalendarColumn(first=first, step=step, steps=length // step, in_months=in_months, **_read_rest(keys, form))
 
 
 def _parse_later(keys: Keys, form: str, *, step: int, in_months: bool) -> LaterColumn:
@@ -100,26 +89,20 @@ def _parse_later(keys: Keys, form: str, *, step: int, in_months: bool) -> LaterC
         first, last = first // DAY * DAY, last // DAY * DAY + (DAY - step if kind == "datetime" else 0)
     elif step != earlier.step or least % step or most % step:
         raise keys.refuse(f"its 'step' must be that of {quote(earlier.name)}, and divide 'min' and 'max'")
-    missing = keys.read_missing()
-    if earlier.missing and not missing:
+    if earlier.missing and not keys.read_missing():
         raise keys.refuse(f"{quote(earlier.name)} may be missing: so may it, and 'missing' or 'optional' must say so")
     if last + most > _LAST or first + least < _FIRST:
         raise keys.refuse("its moments do not lie in the years 1 to 9999")
-    return LaterColumn(
-        name=keys.name,
-        written=kind,
-        format=form,
-        first=first + least,
-        step=step,
-        steps=(last + most - first - least) // step,
-        zone=_read_zone(keys),
-        missing=missing,
-        out_of_domain=keys.read_out_of_domain(missing),
-        since=earlier.name,
-        least=least,
-        most=most,
-        by_days=by_days,
-    )
+    steps = (last + most - first - least) // step
+    told: dict[str, Any] = {"since": earlier.name, "least": least, "most": most, "by_days": by_days}
+    return LaterColumn(first=first + least, step=step, steps=steps, **told, **_read_rest(keys, form))
+
+
+def _read_rest(keys: Keys, form: str) -> dict[str, Any]:
+    """What every column of moments has."""
+    missing = keys.read_missing()
+    rest = {"missing": missing, "zone": _read_zone(keys), "out_of_domain": keys.read_out_of_domain(missing)}
+    return {"name": keys.name, "written": keys["type"], "format": form, **rest}
 
 
 def _read_span(keys: Keys, key: str) -> int:
