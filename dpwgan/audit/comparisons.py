@@ -45,10 +45,7 @@ def _find_tail(confidence: float) -> float:
 
 
 def bound_share(count: int, trials: int, *, confidence: float) -> Interval:
-    """The share of successes in independent trials, with its exact interval.
-
-    Source: Clopper and Pearson 1934.
-    """
+    """The share of successes in independent trials, with its exact interval. Source: Clopper and Pearson 1934."""
     if not 0 <= count <= trials or trials < 1:
         raise UsageError("a share needs at least one trial, and no more successes than trials")
     tail = _find_tail(confidence)
@@ -86,10 +83,7 @@ def _score(count: int, trials: int, *, confidence: float) -> tuple[float, float,
 
 
 def bound_mean(scores: Scores, *, confidence: float) -> Interval:
-    """The mean of independent scores, with Student's interval.
-
-    Shapes: (n,), n at least 2.
-    """
+    """The mean of independent scores, with Student's interval. Shapes: (n,), n at least 2."""
     if len(scores) < 2:
         raise UsageError("a mean needs at least two rows")
     spread = float(scores.std(ddof=1)) / math.sqrt(len(scores))

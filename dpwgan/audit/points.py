@@ -157,10 +157,7 @@ class Embedding:
     noise: float
 
     def place(self, points: Points, rng: np.random.Generator) -> Vectors:
-        """Places rows among the principal components, with the smoothing noise.
-
-        Shapes: n rows give (n, components).
-        """
+        """Places rows among the principal components, with the smoothing noise. Shapes: n rows give (n, components)."""
         flat = (points.spread_out() - self.mean) @ self.directions
         return np.asarray(flat + rng.normal(scale=self.noise, size=flat.shape))
 

@@ -91,10 +91,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Reads the tables, measures, and writes what was asked for.
-
-    Raises: the errors of dpwgan.errors.
-    """
+    """Reads the tables, measures, and writes what was asked for. Raises: the errors of dpwgan.errors."""
     from dpwgan.evaluate.scores import evaluate
 
     if arguments.html is not None and importlib.util.find_spec("jinja2") is None:

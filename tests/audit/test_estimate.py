@@ -57,18 +57,12 @@ def test_estimate_has_a_null_guarantee_and_its_caveats_when_described():
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("name", "value"),
     [
-        {"mu": math.nan},
-        {"mu": math.inf},
-        {"gamma": 0.0},
-        {"gamma": 1.0},
-        {"quantity": ""},
-        {"method": ""},
-        {"caveats": ()},
-        {"caveats": ("",)},
+        *(("mu", math.nan), ("mu", math.inf), ("gamma", 0.0), ("gamma", 1.0)),
+        *(("quantity", ""), ("method", ""), ("caveats", ()), ("caveats", ("",))),
     ],
 )
-def test_estimate_is_refused_when_a_part_is_missing_or_out_of_range(change):
+def test_estimate_is_refused_when_a_part_is_missing_or_out_of_range(name, value):
     with pytest.raises(PrivacyError):
-        PrivacyEstimate(**{**FIELDS, **change})
+        PrivacyEstimate(**{**FIELDS, name: value})

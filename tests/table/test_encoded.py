@@ -58,14 +58,9 @@ def test_levels_follow_range_and_digits_when_column_is_a_number(
 @pytest.mark.parametrize(
     ("tokens", "missing", "ordered"),
     [
-        (("1", "2", "10"), (), True),
+        *((tokens, (), True) for tokens in (("1", "2", "10"), ("-1", "0", "3.0"))),
+        *((tokens, (), False) for tokens in (("2", "1"), ("1", "01"), ("1", "2", "N"), ("1.5", "2"), ("a",))),
         (("01", "02", "N"), ("N",), True),
-        (("-1", "0", "3.0"), (), True),
-        (("2", "1"), (), False),
-        (("1", "01"), (), False),
-        (("1", "2", "N"), (), False),
-        (("1.5", "2"), (), False),
-        (("a",), (), False),
     ],
 )
 def test_categories_are_ordered_when_they_are_rising_whole_numbers_only(

@@ -46,10 +46,7 @@ class Codec(ABC):
     fault: ClassVar[str]
 
     def validate(self, frame: pl.DataFrame) -> tuple[str, int]:
-        """The rule that cells of the output break, and in how many rows.
-
-        Privacy: sees the output only.
-        """
+        """The rule that cells of the output break, and in how many rows. Privacy: sees the output only."""
         cells = frame.get_column(self.name)
         if cells.dtype not in (pl.String, pl.Enum) or cells.null_count():
             return "is not text", frame.height

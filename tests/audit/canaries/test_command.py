@@ -103,17 +103,9 @@ def test_command_refuses_to_write_over_what_it_reads(files, capfd):
 def test_bounds_and_lines_say_whether_they_pass_their_claims():
     line = {"label": "l", "releases": 2, "found": 0.5, "claimed_epsilon": 0.4, "passes_the_claim": True}
     document = {
-        "method": "m",
-        "claimed_epsilon": 1.0,
-        "delta": 1e-6,
-        "neighbours": "zero-out",
-        "accountant": "moments",
-        "records": 5,
-        "canaries": 1,
-        "rows_of_a_canary": 1,
+        **{"method": "m", "claimed_epsilon": 1.0, "delta": 1e-6, "neighbours": "zero-out", "accountant": "moments"},
+        **{"records": 5, "canaries": 1, "rows_of_a_canary": 1, "guesses": None, "passes_the_claim": True},
         "releases": {"found": 0.9, "lines": [line]},
-        "guesses": None,
-        "passes_the_claim": True,
     }
     text = "\n".join(command.write_lines(document))
     assert "<- passes its claim" in text

@@ -20,13 +20,8 @@ pytestmark = pytest.mark.browser
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = (
-    "--no-sandbox",  # CI runs as root
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),  # the first, because CI runs as root
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
 PAGES: dict[str, dict[str, Any]] = {
