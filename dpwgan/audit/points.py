@@ -93,8 +93,8 @@ def lay_out_points(table: ComparedTable) -> Points:
     Privacy: acts on each row by itself; the points are as private as the rows.
     """
     values = table.numbers.astype(np.float64, copy=True)
-    numeric = np.array([column.kind != "categorical" for column in table.columns])
-    for place in np.flatnonzero(numeric):
+    numeric = np.isin(np.arange(len(table.columns)), table.numeric)
+    for place in table.numeric:
         column = table.columns[place]
         values[:, place] = (values[:, place] - column.minimum) / (column.maximum - column.minimum or 1.0)
     return Points(values=values.astype(np.float32), numeric=numeric, sizes=table.sizes)

@@ -32,10 +32,13 @@ def measure_dependence(table: ComparedTable, rng: np.random.Generator) -> Matrix
     Source: Bergsma 2013, "A bias-correction for Cramer's V and Tschuprow's T"; Fisher 1925, section 45 (the ratio).
     """
     table = table.draw(ROWS, rng)
-    categories = [place for place, column in enumerate(table.columns) if column.kind == "categorical"]
-    numbers = [place for place, column in enumerate(table.columns) if column.kind != "categorical"]
+    numbers = table.numeric
+    categories = [place for place in range(len(table.columns)) if place not in numbers]
     cells = np.ascontiguousarray(table.cells.T, dtype=np.int64)
-    result = _measure_cramers_vs(cells, table.sizes, categories)
+    result = np.eye(len(cells))
+    for first, second in itertools.combinations(categories, 2):
+        shape = table.sizes[first], table.sizes[second]
+        result[first, second] = result[second, first] = measure_cramers_v(cells[first], cells[second], shape)
     values = {place: np.ascontiguousarray(table.numbers[:, place]) for place in numbers}
     for place, other in itertools.product(categories, numbers):
         ratio = measure_correlation_ratio(cells[place], values[other], table.columns[place].cells)
@@ -97,15 +100,6 @@ def _count_pair(first: Cells, second: Cells, shape: tuple[int, int]) -> _Counted
 def _share(ours: _Counted, theirs: _Counted) -> float:
     _, one, other = np.intersect1d(ours[0], theirs[0], assume_unique=True, return_indices=True)
     return float(np.minimum(ours[1][one] / ours[1].sum(), theirs[1][other] / theirs[1].sum()).sum())
-
-
-def _measure_cramers_vs(cells: Cells, sizes: Sequence[int], columns: Sequence[int]) -> Matrix:
-    """Cramer's V of each two of these columns, and 0 of others. Shapes: (columns, n) cells."""
-    result = np.eye(len(cells))
-    for first, second in itertools.combinations(columns, 2):
-        shape = sizes[first], sizes[second]
-        result[first, second] = result[second, first] = measure_cramers_v(cells[first], cells[second], shape)
-    return result
 
 
 def measure_cramers_v(first: Cells, second: Cells, shape: tuple[int, int]) -> float:

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import qr
 
-from dpwgan.evaluate.numbers import list_numbers
 from dpwgan.evaluate.tables import ComparedTable
 
 Z = 1.959964
@@ -51,7 +50,7 @@ def share_intervals(ours: Estimates, theirs: Estimates) -> Floats:
 def estimate_means(table: ComparedTable, *, rows: int) -> Estimates:
     """The mean of each number, with the error that it has in a table of `rows` rows."""
     values, errors = [], []
-    for place in list_numbers(table):
+    for place in table.numeric:
         there = table.numbers[~np.isnan(table.numbers[:, place]), place]
         values.append(there.mean() if len(there) else 0.0)
         errors.append(there.std() / np.sqrt(len(there) * rows / table.rows) if len(there) else 0.0)
@@ -109,7 +108,7 @@ def choose_regressions(real: ComparedTable, dependence: Floats) -> list[Regressi
     """
     usable = [column.kind != "categorical" or 2 <= column.cells <= MOST_CELLS for column in real.columns]
     found = []
-    for target in list_numbers(real)[:TARGETS]:
+    for target in real.numeric[:TARGETS]:
         order = np.argsort(-np.abs(dependence[target]), kind="stable")
         fitting = [int(place) for place in order if usable[place] and place != target and dependence[target, place]]
         inputs = tuple(fitting[:INPUTS])
@@ -148,7 +147,7 @@ class Analysis:
         }, {
             "means": [
                 {"name": names[place], "overlap": float(overlap)}
-                for place, overlap in zip(list_numbers(self._real), means, strict=True)
+                for place, overlap in zip(self._real.numeric, means, strict=True)
             ],
             "regressions": [
                 {

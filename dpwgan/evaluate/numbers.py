@@ -14,11 +14,6 @@ MOST_GROUPS = 12
 Floats = npt.NDArray[np.float64]
 
 
-def list_numbers(table: ComparedTable) -> list[int]:
-    """Places of the columns that are numbers, moments among them."""
-    return [place for place, column in enumerate(table.columns) if column.kind != "categorical"]
-
-
 def describe_numbers(real: ComparedTable, synthetic: ComparedTable) -> list[dict[str, Any]]:
     """For each number what `describe_number` says of both tables."""
     return [
@@ -26,7 +21,7 @@ def describe_numbers(real: ComparedTable, synthetic: ComparedTable) -> list[dict
             "name": real.columns[place].name,
             **{name: describe_number(table, place) for name, table in (("real", real), ("synthetic", synthetic))},
         }
-        for place in list_numbers(real)
+        for place in real.numeric
     ]
 
 
@@ -63,7 +58,7 @@ def describe_groups(real: ComparedTable, synthetic: ComparedTable, by: int, weig
     keys = {name: groups[table.cells[:, by]] for name, table in tables.items()}
     counts = {name: np.bincount(own, minlength=len(labels)) for name, own in keys.items()}
     numbers = []
-    for place in list_numbers(real):
+    for place in real.numeric:
         # A moment is written in words, which have no mean.
         if place == by or real.columns[place].write:
             continue

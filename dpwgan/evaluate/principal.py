@@ -30,17 +30,12 @@ def find_first_component(table: ComparedTable) -> Floats:
 
     Shapes: (sum of the columns' cells,), of norm 1.
     """
-    means = _count_shares(table)
+    means = np.concatenate([table.count_shares(place) for place in range(len(table.columns))])
     spread = np.sqrt(means * (1.0 - means))
     inverse = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > _SMALLEST_SPREAD)
     if not inverse.any():  # every column is constant
         return np.full(len(means), 1.0 / np.sqrt(len(means)))
     return (_from_matrix if len(means) <= _DENSE_WIDTH else _from_products)(table, means, inverse)
-
-
-def _count_shares(table: ComparedTable) -> Floats:
-    counts = [np.bincount(table.cells[:, place], minlength=size) for place, size in enumerate(table.sizes)]
-    return np.concatenate(counts) / table.rows
 
 
 def _offsets(table: ComparedTable) -> npt.NDArray[np.int64]:

@@ -115,6 +115,16 @@ class ComparedTable:
         """Number of cells of each column."""
         return tuple(column.cells for column in self.columns)
 
+    @property
+    def numeric(self) -> list[int]:
+        """Places of the columns that are numbers, moments among them."""
+        return [place for place, column in enumerate(self.columns) if column.kind != "categorical"]
+
+    def count_shares(self, place: int) -> npt.NDArray[np.float64]:
+        """The share of rows in each cell of a column. Shapes: (cells,)."""
+        shares: npt.NDArray[np.float64] = np.bincount(self.cells[:, place], minlength=self.sizes[place]) / self.rows
+        return shares
+
     def take(self, rows: npt.NDArray[np.int64]) -> "ComparedTable":
         """The same table with these rows, in this order; what is counted stays that of the whole table."""
         written = self.written[rows] if self.written.height else self.written

@@ -25,19 +25,10 @@ MODEL_FILES = frozenset(
 """Every file that a model may consist of: what else an archive names is written nowhere."""
 
 DAMAGES = (
-    DpwganError,
-    OSError,
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    ArithmeticError,
-    EOFError,
+    *(DpwganError, OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, EOFError),
     RuntimeError,  # an archive that is encrypted, or of a form that zipfile does not know; documents without an end
-    SyntaxError,
-    TokenError,  # numpy reads an array's header as Python
-    zipfile.BadZipFile,
-    zlib.error,
+    *(SyntaxError, TokenError),  # numpy reads an array's header as Python
+    *(zipfile.BadZipFile, zlib.error),
 )
 """What reading a damaged document or archive raises: of their words none is shown, which may quote it."""
 

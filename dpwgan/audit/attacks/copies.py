@@ -22,19 +22,15 @@ def count_copies(game: Game, rng: np.random.Generator) -> AttackResult:
     ours, theirs = alone[: len(real)], alone[len(real) :]
     if not (ours.any() and theirs.any()):
         raise CannotPlayError("no row is the only one of its kind")
+    hits, controls = int((copied & ours).sum()), int((by_chance & theirs).sum())
+    trials, control_trials = int(ours.sum()), int(theirs.sum())
     return AttackResult(
         question="Do training rows stand in the synthetic table as they are?",
         measure="share of rows that nobody else has with an equal row in the synthetic table",
-        attacked_rows=int(ours.sum()),
-        headline=compare_shares(
-            int((copied & ours).sum()),
-            int(ours.sum()),
-            int((by_chance & theirs).sum()),
-            int(theirs.sum()),
-            confidence=game.settings.confidence,
-        ),
+        attacked_rows=trials,
+        headline=compare_shares(hits, trials, controls, control_trials, confidence=game.settings.confidence),
         details={
-            "holdout_rows_attacked": int(theirs.sum()),
+            "holdout_rows_attacked": control_trials,
             "training_rows_copied": int(copied.sum()),
             "holdout_rows_copied": int(by_chance.sum()),
             "synthetic_rows_equal_to_a_training_row": int(np.isin(synthetic, real).sum()),

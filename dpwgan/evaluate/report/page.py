@@ -250,7 +250,7 @@ def show_finding(name: str, found: Mapping[str, Any]) -> dict[str, Any]:
 def show_column(place: int, agreement: float, *, real: ComparedTable, synthetic: ComparedTable) -> dict[str, Any]:
     """One column's card: its figure, its agreement, and the cell that differs most."""
     column = real.columns[place]
-    ours, theirs = (count_shares(table, place, column.cells) for table in (real, synthetic))
+    ours, theirs = (table.count_shares(place) for table in (real, synthetic))
     name = figures.printable(column.name, most=LONGEST_NAME)
     if column.kind != "categorical":
         column = replace(column, labels=tuple(shorten_range(label) for label in column.labels))
@@ -297,11 +297,6 @@ def draw_column(column: ComparedColumn, ours: Shares, theirs: Shares, *, says: s
         rest=(f"{len(rare):,} others", float(ours[rare].sum()), float(theirs[rare].sum())),
         says=says,
     )
-
-
-def count_shares(table: ComparedTable, place: int, cells: int) -> Shares:
-    """The share of a table's rows in each cell of a column. Shapes: (cells,)."""
-    return np.bincount(table.cells[:, place], minlength=cells) / max(1, table.rows)
 
 
 def are_rising(labels: Sequence[str]) -> bool:

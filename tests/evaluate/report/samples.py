@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from dpwgan.evaluate.marginals import measure_overlap
-from dpwgan.evaluate.numbers import add_up, describe_groups, describe_numbers, list_numbers
+from dpwgan.evaluate.numbers import add_up, describe_groups, describe_numbers
 from dpwgan.evaluate.report.page import render_report
 from dpwgan.evaluate.scores import compare_all_pairs, rank
 from dpwgan.evaluate.tables import NOTICE, ComparedColumn, ComparedTable
@@ -122,7 +122,7 @@ def make_document(real: ComparedTable, synthetic: ComparedTable) -> dict[str, An
         }
         for place, column in enumerate(real.columns)
     ]
-    weights = list_numbers(real)[:1]
+    weights = real.numeric[:1]
     return {
         "notice": NOTICE,
         "tables": {
