@@ -95,24 +95,18 @@ def make_document(real: ComparedTable, synthetic: ComparedTable) -> dict[str, An
     """Makes what `evaluate` gives: scores made up, agreements counted."""
 
     def scores(level: float) -> dict[str, Any]:
-        nist = {"marginals": 1e6, "conjunctions": 9e5, "mean": 9.5e5}
+        nist = {"gini_and_pay_gap": None, "marginals": 1e6 * level, "conjunctions": 9e5 * level, "mean": 9.5e5 * level}
+        trial = {"classifier": "logistic regression", "auc": 0.8 * level, "auc_real": 0.83}
         return {
-            "nist2018": {"gini_and_pay_gap": None} | {name: most * level for name, most in nist.items()},
-            "kway_1": 998.0,
-            "kway_2": 1000.0 * level,
-            "kway_3": 950.0 * level,
-            "pc1_distance": 2.0 * (1.0 - level),
+            "nist2018": nist,
+            **{"kway_1": 998.0, "kway_2": 1000.0 * level, "kway_3": 950.0 * level, "pc1_distance": 2.0 * (1.0 - level)},
             "correlations": {"cramers_v": 0.1, "correlation_ratio": None, "pearson": None, "all": 0.1},
-            "classifiers": [
-                {"target": column.name, "classifier": "logistic regression", "auc": 0.8 * level, "auc_real": 0.83}
-                for column in real.columns[:2]
-            ],
-            "classifier_auc": 0.8 * level,
-            "classifier_auc_real": 0.83,
-            "detection_auc": 0.5 + (1.0 - level),
+            "classifiers": [{"target": column.name, **trial} for column in real.columns[:2]],
+            **{"classifier_auc": 0.8 * level, "classifier_auc_real": 0.83, "detection_auc": 1.5 - level},
             "interval_overlap": {"means": level, "coefficients": None},
         }
 
+    names, weights, count = real.names, real.numeric[:1], len(real.columns)
     columns = [
         {
             "name": column.name,
@@ -122,47 +116,29 @@ def make_document(real: ComparedTable, synthetic: ComparedTable) -> dict[str, An
         }
         for place, column in enumerate(real.columns)
     ]
-    weights = real.numeric[:1]
+    whole = {"rows": real.rows, "compared": real.rows, "sampled": False, "columns": count}
+    drawn = {"rows": 2 * synthetic.rows, "compared": synthetic.rows, "sampled": True}
+    regression = {"inputs": names[:2], "coefficients": 9, "overlap": 0.25}
     return {
         "notice": NOTICE,
-        "tables": {
-            "real": {"rows": real.rows, "compared": real.rows, "sampled": False, "columns": len(real.columns)},
-            "synthetic": {"rows": 2 * synthetic.rows, "compared": synthetic.rows, "sampled": True},
-            "holdout": None,
-        },
-        "claim": None,
-        "claim_matches": None,
-        "match": None,
-        "audit": None,
-        "seed": 7,
+        "tables": {"real": whole, "synthetic": drawn, "holdout": None},
+        **dict.fromkeys(("claim", "claim_matches", "match", "audit")),
         "scores": {"synthetic": scores(0.93), "floor": scores(0.7), "ceiling": scores(0.99)},
         "columns": columns,
-        "best_and_worst": {
-            "columns": rank(columns),
-            "pairs": rank(compare_all_pairs(real, synthetic, real)[1]),
-        },
-        "told_apart_by": [{"column": name, "importance": 0.25} for name in real.names[:3]],
+        "best_and_worst": {"columns": rank(columns), "pairs": rank(compare_all_pairs(real, synthetic, real)[1])},
+        "told_apart_by": [{"column": name, "importance": 0.25} for name in names[:3]],
         "numbers": describe_numbers(real, synthetic),
         "weights": [add_up(real, synthetic, place) for place in weights],
-        "groups": [describe_groups(real, synthetic, place, weights) for place in range(min(4, len(real.columns)))],
+        "groups": [describe_groups(real, synthetic, place, weights) for place in range(min(4, count))],
         "intervals": {
-            "means": [{"name": real.names[place], "overlap": 0.5} for place in weights],
-            "regressions": [
-                {"target": real.names[place], "inputs": real.names[:2], "coefficients": 9, "overlap": 0.25}
-                for place in weights
-            ],
+            "means": [{"name": names[place], "overlap": 0.5} for place in weights],
+            "regressions": [{"target": names[place], **regression} for place in weights],
         },
-        "triples": [
-            {"columns": [real.names[a], real.names[a + 1], real.names[a + 2]], "agreement": 0.5 + a / 100}
-            for a in range(len(real.columns) - 2)
-        ][:10],
+        "triples": [{"columns": list(names[a : a + 3]), "agreement": 0.5 + a / 100} for a in range(count - 2)][:10],
         "legality": {
-            "illegal_rows": 0,
-            "derived_columns": 1,
-            "derived_broken": 3,
-            "broken": [{"column": real.names[0], "rule": "does not follow", "rows": 3}],
+            **{"illegal_rows": 0, "derived_columns": 1, "derived_broken": 3},
+            "broken": [{"column": names[0], "rule": "does not follow", "rows": 3}],
             "rules": [{"rule": "rule 1 ('age < 16')", "real": 0, "synthetic": 5}],
         },
-        "seconds": 12.3,
-        "rows_per_second": 345.6,
+        **{"seed": 7, "seconds": 12.3, "rows_per_second": 345.6},
     }
