@@ -122,7 +122,8 @@ def write_lines(document: dict[str, Any]) -> list[str]:
         f"{100 * document['confidence']:g}% interval",
     ]
     for attack in document["attacks"]:
-        for name, found in ((attack["name"], attack["headline"]), *_list_leaks(attack)):
+        leaks = [(f"  {name}", part) for name, part in attack["parts"].items() if part["beats_baseline"]]
+        for name, found in ((attack["name"], attack["headline"]), *leaks):
             excess = found["excess"]
             lines.append(
                 f"{name:<30}{found['success']['value']:>18.4f}{found['baseline']['value']:>18.4f}"
@@ -139,10 +140,6 @@ def write_lines(document: dict[str, Any]) -> list[str]:
         f"{many} findings are judged together: without a leak any beats its baseline with probability "
         f"{document['false_alarm_rate']:.3g} at most. {document['reading']}",
     ]
-
-
-def _list_leaks(attack: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return [(f"  {name}", part) for name, part in attack["parts"].items() if part["beats_baseline"]]
 
 
 COMMAND = make_table_command(

@@ -8,7 +8,7 @@ Units: `confidence` is the probability of both sides together, so an interval wh
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +26,6 @@ class Interval:
     value: float
     lower: float
     upper: float
-
-    def shift(self, by: float) -> "Interval":
-        """The interval moved by a known number."""
-        return Interval(value=self.value + by, lower=self.lower + by, upper=self.upper + by)
 
 
 def check_confidence(confidence: float) -> None:
@@ -182,7 +178,8 @@ def compare_with_half(hits: int, trials: int, *, confidence: float) -> Compariso
 
 def _compare_with_half(success: Interval, *, p_value: float) -> Comparison:
     half = Interval(value=0.5, lower=0.5, upper=0.5)
-    return Comparison(success=success, baseline=half, excess=success.shift(-0.5), p_value=p_value)
+    excess = Interval(**{end: value - 0.5 for end, value in asdict(success).items()})
+    return Comparison(success=success, baseline=half, excess=excess, p_value=p_value)
 
 
 def _rank(scores: Scores, others: Scores) -> float:

@@ -46,26 +46,24 @@ def test_table_is_the_same_when_it_is_written_as_npz_csv_or_parquet(tmp_path, da
         assert pl.concat(table.frames()).equals(frame)
 
 
-def test_archive_holds_the_documented_arrays_when_written(tmp_path):
-    images, labels = draw_images(5, 2, 3)
-    table = open_table(put(tmp_path, images=images, labels=labels), GRAY)
-    assert table.frame()["p4"].to_list() == [str(value) for value in images[:, 1, 1]]
-    write_table(tmp_path / "out.npz", table.frames(), header=table.header, schema=GRAY)
-    with np.load(tmp_path / "out.npz") as written:
-        assert set(written) == {"images", "labels"}
-        assert written["images"].dtype == np.uint8
-        assert written["labels"].dtype == np.int64
-        assert (written["images"] == images).all()
-        assert (written["labels"] == labels).all()
-
-
-def test_images_have_channels_last_when_they_are_coloured(tmp_path):
-    images = np.arange(12, dtype=np.uint8).reshape(2, 1, 2, 3)
-    table = open_table(put(tmp_path, images=images, labels=np.array([0, 1])), COLOURED)
-    assert table.frame().row(1) == ("6", "7", "8", "9", "10", "11", "1")
-    write_table(tmp_path / "out.npz", table.frames(), header=table.header, schema=COLOURED)
-    with np.load(tmp_path / "out.npz") as written:
-        assert (written["images"] == images).all()
+@pytest.mark.parametrize(
+    ("schema", "images"),
+    [(GRAY, draw_images(5, 2, 3)[0]), (COLOURED, np.arange(30, dtype=np.uint8).reshape(5, 1, 2, 3))],
+    ids=["gray", "coloured"],
+)
+def test_archive_holds_the_documented_arrays_when_written(tmp_path, schema, images):
+    labels = np.arange(5) % 3
+    table = open_table(put(tmp_path, images=images, labels=labels), schema)
+    assert table.frame().row(1) == (*map(str, images[1].ravel()), "1")
+    written = [
+        write_table(tmp_path / name, table.frames(), header=table.header, schema=schema) for name in ("a.npz", "b.npz")
+    ]
+    assert written[0] == written[1]
+    with np.load(tmp_path / "a.npz") as arrays:
+        assert set(arrays) == {"images", "labels"}
+        assert (arrays["images"].dtype, arrays["labels"].dtype) == (np.uint8, np.int64)
+        np.testing.assert_array_equal(arrays["images"], images)
+        np.testing.assert_array_equal(arrays["labels"], labels)
 
 
 def test_channel_of_gray_images_may_be_written_out_when_read(tmp_path):
@@ -73,16 +71,6 @@ def test_channel_of_gray_images_may_be_written_out_when_read(tmp_path):
     flat = open_table(put(tmp_path, images=images, labels=labels), GRAY).frame()
     deep = open_table(put(tmp_path, images=images[..., None], labels=labels.astype(">u2")), GRAY).frame()
     assert flat.equals(deep)
-
-
-def test_archive_is_the_same_when_the_same_rows_are_written_twice(tmp_path):
-    images, labels = draw_images(4, 2, 3)
-    table = open_table(put(tmp_path, images=images, labels=labels), GRAY)
-    digests = [
-        write_table(tmp_path / name, table.frames(), header=table.header, schema=GRAY).sha256
-        for name in ("a.npz", "b.npz")
-    ]
-    assert digests[0] == digests[1]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Membership inference: telling training rows from held-out ones by where the synthetic rows lie."""
 
 import numpy as np
-import numpy.typing as npt
 
 from dpwgan.audit.attacks.base import FEWEST_ROWS, AttackResult, CannotPlayError, Game
 from dpwgan.audit.comparisons import Comparison, Scores, compare_order, compare_shares
@@ -76,7 +75,7 @@ def _accuse_few(members: Scores, others: Scores, rng: np.random.Generator, *, co
     members, others = _part_ties(members, others, rng)
     order = rng.permutation(len(others))
     chosen, tried = others[order[: len(others) // 2]], others[order[len(others) // 2 :]]
-    threshold = _quantile_above(chosen, FALSE_POSITIVE_RATE)
+    threshold = np.sort(chosen)[::-1][int(FALSE_POSITIVE_RATE * len(chosen))]  # so few of them, at most, are above
     hits, alarms = int((members > threshold).sum()), int((tried > threshold).sum())
     return compare_shares(hits, len(members), alarms, len(tried), confidence=confidence)
 
@@ -87,8 +86,3 @@ def _part_ties(members: Scores, others: Scores, rng: np.random.Generator) -> tup
     places = np.empty(len(scores))
     places[np.lexsort((rng.random(len(scores)), scores))] = np.arange(len(scores))
     return places[: len(members)], places[len(members) :]
-
-
-def _quantile_above(scores: npt.NDArray[np.float64], rate: float) -> float:
-    """A threshold that at most this share of the scores is above."""
-    return float(np.sort(scores)[::-1][int(rate * len(scores))])

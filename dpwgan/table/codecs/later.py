@@ -37,7 +37,7 @@ class LaterCodec(MomentCodec):
         missing, moments, legal = self._read_rows(self, frame, findings)
         no_start, starts, has_legal_start = self._read_rows(self._earlier, frame, Findings())
         alone = legal & has_legal_start & (missing < 0) & (no_start >= 0)
-        steps = (self._subtract(moments, starts) - column.least) // column.step
+        steps = (moments - self._find_beginning(starts) - column.least) // column.step
         both = legal & has_legal_start & (missing < 0) & (no_start < 0)
         astray = both & ((steps < 0) | (steps > column.lag.steps))
         if column.out_of_domain == "missing":
@@ -57,8 +57,7 @@ class LaterCodec(MomentCodec):
         if column.missing:
             own = np.full(len(steps), -1, np.int32) if missing is None else missing
             missing = np.where((own < 0) & (no_start >= 0), 0, own).astype(np.int32)
-        begun = starts // DAY * DAY if column.by_days else starts
-        moments = pl.Series(begun + column.least + steps * column.step).cast(MOMENT)
+        moments = pl.Series(self._find_beginning(starts) + column.least + steps * column.step).cast(MOMENT)
         return self.put_missing(write_moments(moments, column), missing)
 
     def count_illegal(self, frame: pl.DataFrame) -> int:
@@ -73,8 +72,8 @@ class LaterCodec(MomentCodec):
         lies_right |= frame.get_column(self.name).cast(pl.String).is_in(list(column.missing))
         return max(super().count_illegal(frame), int((~lies_right).sum()))
 
-    def _subtract(self, moments: Moments, starts: Moments) -> Moments:
-        return moments - (starts // DAY * DAY if self._later.by_days else starts)
+    def _find_beginning(self, starts: Moments) -> Moments:
+        return starts // DAY * DAY if self._later.by_days else starts
 
     @staticmethod
     def _read_rows(
