@@ -30,24 +30,11 @@ needs_anonymeter = pytest.mark.skipif(
     not anonymity.is_installed(), reason="the evaluation dependencies are not installed"
 )
 
-ATTACKS = [
-    count_copies,
-    attack_by_distance,
-    attack_by_density_ratio,
-    infer_attributes,
-    pytest.param(single_out, marks=needs_anonymeter),
-    pytest.param(link, marks=needs_anonymeter),
-    pytest.param(infer, marks=needs_anonymeter),
-]
+ANONYMETERS = [pytest.param(attack, marks=needs_anonymeter) for attack in (single_out, link, infer)]
+ATTACKS = [count_copies, attack_by_distance, attack_by_density_ratio, infer_attributes, *ANONYMETERS]
 # Exact copies are not there to be found once every number has moved; nor are people by predicates, whose bounds are the
 # synthetic row's own numbers: a person just beside each of three bounds is within all of them one time in eight.
-AGAINST_SHAKEN = [
-    attack_by_distance,
-    attack_by_density_ratio,
-    infer_attributes,
-    pytest.param(link, marks=needs_anonymeter),
-    pytest.param(infer, marks=needs_anonymeter),
-]
+AGAINST_SHAKEN = [attack_by_distance, attack_by_density_ratio, infer_attributes, *ANONYMETERS[1:]]
 
 
 def draw_three(rows, seed=None):

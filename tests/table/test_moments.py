@@ -84,6 +84,8 @@ def test_months_begin_on_their_first_day_when_a_format_tells_days():
         encode(codec, ["2020-01-01", "2020-02-02"])
 
 
+MONTH = {"type": "date", "format": "%Y-%m", "min": "2019-12", "max": "2021-01"}
+SECONDS = {"type": "datetime", "min": "2020-01-01", "max": "2020-12-31"}
 DAYS = {"type": "date", "min": "2020-02-28", "max": "2020-03-06", "step": "7 days"}
 
 
@@ -130,19 +132,14 @@ def test_output_is_legal_when_the_method_gives_anything(numbers, ends, minutes):
 
 
 def test_day_and_time_of_day_are_two_numbers_when_the_range_has_several_days():
-    schema = parse_specs(
-        {"seen": {"type": "datetime", "min": "2020-01-01T06:07:00", "max": "2020-01-10", "step": "15 minutes"}},
-        sha256="0",
-    )
-    day, time = schema.columns[0].parts
+    codec = make(type="datetime", min="2020-01-01T06:07:00", max="2020-01-10", step="15 minutes")
+    day, time = codec.column.parts
     assert (day.column, day.levels, time.column, time.levels) == ("day", 10, "time of day", 96)
-    codec = make_codec(schema.columns[0])
-    encoded = codec.encode(pl.Series(["2020-01-02T06:07:00", "2020-01-02T23:52:00"]), Findings())
+    encoded = encode(codec, ["2020-01-02T06:07:00", "2020-01-02T23:52:00"])
     assert encoded.numbers.shape == (2, 2)
     assert encoded.numbers[0, 0] == encoded.numbers[0, 1]
     for one in ({"max": "2020-01-01T20:00:00"}, {"step": "1 day"}, {"step": "7 hours", "max": "2020-01-08T00:00:00"}):
-        keys = {"type": "datetime", "min": "2020-01-01", "max": "2020-01-10"} | one
-        assert len(parse_specs({"x": keys}, sha256="0").columns[0].parts) == 1
+        assert len(make(**{"type": "datetime", "min": "2020-01-01", "max": "2020-01-10"} | one).column.parts) == 1
 
 
 def test_time_is_that_of_another_row_when_only_the_day_is_there():
@@ -161,16 +158,8 @@ def test_time_is_that_of_another_row_when_only_the_day_is_there():
     [
         ({**DAYS, "optional": True}, ["2020-03-06", ""], [datetime.date(2020, 3, 6), None]),
         ({"type": "time", "format": "%H:%M"}, ["08:15"], [datetime.time(8, 15)]),
-        (
-            {"type": "date", "format": "%Y-%m", "min": "2019-12", "max": "2021-01"},
-            ["2020-12"],
-            [datetime.date(2020, 12, 1)],
-        ),
-        (
-            {"type": "datetime", "min": "2020-01-01", "max": "2020-12-31"},
-            ["2020-02-29T23:59:59"],
-            [datetime.datetime(2020, 2, 29, 23, 59, 59)],
-        ),
+        (MONTH, ["2020-12"], [datetime.date(2020, 12, 1)]),
+        (SECONDS, ["2020-02-29T23:59:59"], [datetime.datetime(2020, 2, 29, 23, 59, 59)]),
     ],
 )
 def test_values_are_moments_when_rules_between_columns_look_at_them(keys, cells, values):
