@@ -443,6 +443,7 @@ def _play_rounds(
         most_ways=design.ways,
         most_cells=settings.most_cells,
         ledger=ledger,
+        ordered=[attribute.ordered for attribute in design.one_way_plan.attributes],
         prior=table.prior,
     )
 

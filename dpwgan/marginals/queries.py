@@ -13,6 +13,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from dpwgan.marginals.block_widths import WIDTHS, join_neighbours, list_widths
+from dpwgan.marginals.denoising import OUTLIER, SPREAD, denoise
 from dpwgan.marginals.groups import Marginal
 from dpwgan.marginals.loss import Probabilities
 from dpwgan.marginals.markov_tree import Edge, Forest
@@ -45,17 +47,12 @@ The rest is room for the rounding of sums in float64: some 1e-7 for 10^9 records
 _SELECTION_REPLACE_ONE_FACTOR = 2.0
 ANSWER_SENSITIVITY = 1.0
 
-SPREAD = 1.0
-OUTLIER = 4.0
-
 LARGER_PART = 8
 """Marginals of three attributes and more may have this part of the cells that a pair may have: time goes with cells."""
 
 # Of four attributes and more, so many marginals of each order are candidates, and so many times a row is counted.
 MOST_LARGER = 400
 _MOST_COUNTED = 10**8
-# Below it a sum is none, to divide by.
-_LEAST_SUM = 1e-12
 # Cells that are scored at a time.
 _BLOCK_CELLS = 1 << 14
 
@@ -67,8 +64,8 @@ class QueryDiscriminator:
     """Tells real rows from generated ones by one marginal at a time.
 
     The score of a marginal is how much nearer to the truth an answer is expected to bring its cells, added up
-    (`expect_gains`). A few large errors among many small cells count, since an answer is drawn towards the generator's
-    own where noise explains the difference.
+    (`expect_gains`), or blocks of neighbours, at the width at which that is most. A few large errors among many small
+    cells count, since an answer is drawn towards the generator's own where noise explains the difference.
     Privacy: scores have sensitivity 1 under zero-out (2 under replace-one), an answer's counts 1 (sqrt 2). Rows are
       read within the ledger's selections and answers alone.
     Source: McKenna, Mullins, Sheldon, Miklau 2022, arXiv:2201.12677 (AIM: errors less expected noise, there for a
@@ -83,12 +80,14 @@ class QueryDiscriminator:
         most_ways: int,
         most_cells: int,
         ledger: Ledger,
+        ordered: Sequence[bool] = (),
         prior: PublicPrior | None = None,
     ) -> None:
         """Counts nothing yet: pairs are counted with the first question, larger marginals as they become candidates.
 
         `most_ways`: attributes in a marginal, 2 or more; `most_cells`: no pair with more cells is a candidate, but for
-        those of the tree, and no larger marginal with more than an eighth of it. `prior` is held against each answer.
+        those of the tree, and no larger marginal with more than an eighth of it. `ordered`: whose groups have an order,
+        nobody's if not given. `prior` is held against each answer.
         """
         self._rows = rows
         self._layout = rows.own.layout
@@ -96,6 +95,7 @@ class QueryDiscriminator:
         self._most_ways = most_ways
         self._most_cells = most_cells
         self._ledger = ledger
+        self._ordered = tuple(ordered) or (False,) * self._layout.attributes
         self._prior = prior
         self._stddev = ledger.find(ANSWER_LABEL).stddev
         self._larger: dict[Marginal, Counts] = {}
@@ -162,10 +162,7 @@ class QueryDiscriminator:
             scores = self._score_pairs(functools.partial(answer_pairs, probabilities))
             self._count([marginal for marginal in larger if marginal not in self._larger])
             answers = (answer_marginal(probabilities, marginal, self._layout) for marginal in larger)
-            gains = [
-                float(self._expect_gains(self._larger[marginal], answer).sum())
-                for marginal, answer in zip(larger, answers, strict=True)
-            ]
+            gains = [self._score_larger(marginal, answer) for marginal, answer in zip(larger, answers, strict=True)]
             return [*(float(scores[pair]) for pair in pairs), *gains]
 
         marginal = self._select([*pairs, *larger], score)
@@ -218,37 +215,64 @@ class QueryDiscriminator:
     ) -> Counts:
         """Scores every pair, some groups of its first attribute at a time, whose cells stay in a core's cache.
 
-        Shapes: the result (attributes, attributes), 0 but above the diagonal; `answer` gives a block of the (width,
-        width) shares, `explain` one of the counts that errors must exceed to count at all.
+        A pair's score is that of the width of blocks at which it is most. Shapes: the result (attributes, attributes),
+        0 but above the diagonal; `answer` gives a block of the (width, width) shares, `explain` one of the counts that
+        errors must exceed to count at all.
         """
-        scores = np.zeros((self._layout.attributes, self._layout.attributes))
-        for attribute in range(self._layout.attributes - 1):
-            rows, others = self._layout.get_slice(attribute), self._layout.starts[attribute + 1 :]
-            right = slice(rows.stop, self._layout.width)
-            answers, gains = answer(rows, right), np.zeros(right.stop - right.start)
-            many = max(1, _BLOCK_CELLS // len(gains))
+        layout, ordered = self._layout, self._ordered
+        scores = np.zeros((layout.attributes, layout.attributes))
+        for attribute in range(layout.attributes - 1):
+            rows, right = layout.get_slice(attribute), slice(layout.starts[attribute + 1], layout.width)
+            has_order, others = ordered[attribute], slice(attribute + 1, None)
+            widths = list_widths(layout.sizes[others], ordered[others], beside_order=has_order)
+            answers, gains = answer(rows, right), [np.zeros(len(width.cells)) for width in widths]
+            many = max(1, _BLOCK_CELLS // (right.stop - right.start) >> WIDTHS) << WIDTHS  # so that blocks are whole
             for first in range(0, len(answers), many):
                 left = slice(rows.start + first, min(rows.start + first + many, rows.stop))
-                explained = explain(left, right) if explain is not None else None
-                block = self._expect_gains(self._pairs[left, right], answers[first : first + many], explained=explained)
-                gains += block.sum(axis=0)
-            scores[attribute, attribute + 1 :] = np.add.reduceat(gains, np.subtract(others, rows.stop))
+                parts = self._compare(self._pairs[left, right], answers[first : first + many])
+                parts += [] if explain is None else [np.square(explain(left, right))]
+                high = np.ones(left.stop - left.start)
+                for number, width in enumerate(widths):
+                    if number:
+                        parts = [width.widen(part) for part in parts]
+                    if number and has_order:
+                        parts, high = [join_neighbours(part, 0) for part in parts], join_neighbours(high, 0)
+                    gains[number] += self._expect_gains(*parts, cells=np.outer(high, width.cells)).sum(axis=0)
+            for width, gain in zip(widths, gains, strict=True):
+                found, known = np.add.reduceat(gain, width.firsts), attribute + 1 + width.attributes
+                scores[attribute, known] = found if width is widths[0] else np.maximum(scores[attribute, known], found)
         return scores
 
-    def _expect_gains(self, counts: Counts, answers: Probabilities, *, explained: Counts | None = None) -> Counts:
-        """How much nearer to the truth an answer is expected to bring each cell, in counts. Shapes: all alike.
+    def _score_larger(self, marginal: Marginal, answer: Probabilities) -> float:
+        """Scores a marginal of three attributes or more."""
+        parts = [*self._compare(self._larger[marginal], answer), np.ones(answer.shape)]
+        axes = [axis for axis, attribute in enumerate(marginal) if self._ordered[attribute]]
+        scores = []
+        for _ in range(WIDTHS if axes else 1):
+            scores.append(float(self._expect_gains(*parts[:2], cells=parts[2]).sum()))
+            for axis in axes:
+                parts = [join_neighbours(part, axis) for part in parts]
+        return max(scores)
 
-        `explained`: how much of an error is put down to the noise of earlier releases.
-        Privacy: a count that moves by 1 moves its cell's gain by 1 at most.
-        """
+    def _compare(self, counts: Counts, answers: Probabilities) -> list[Counts]:
+        """How far answers are off, and what was expected, in counts. Shapes: all alike."""
         expected = answers.astype(np.float64)
         expected *= self.records
         errors = counts - expected
-        np.abs(errors, out=errors)
-        if explained is not None:
-            errors -= explained
-            np.maximum(errors, 0.0, out=errors)
-        return expect_gains(errors, expected, stddev=self._stddev)
+        return [errors, expected]
+
+    def _expect_gains(
+        self, errors: Counts, expected: Counts, squares: Counts | None = None, *, cells: Counts
+    ) -> Counts:
+        """How much nearer to the truth an answer is expected to bring each block of so many `cells`, in counts.
+
+        `squares`: of how much of an error is put down to the noise of earlier releases. Shapes: all alike.
+        Privacy: a count that moves by 1 moves its block's gain by 1 at most.
+        """
+        errors = np.abs(errors)
+        if squares is not None:
+            errors = np.maximum(errors - np.sqrt(squares), 0.0)
+        return expect_gains(errors, expected, stddev=self._stddev * np.sqrt(cells))
 
     def _select(self, candidates: Sequence[AnyMarginal], score: Callable[[], Sequence[float]]) -> AnyMarginal:
         return candidates[self._ledger.select(SELECTION_LABEL, score)]
@@ -265,8 +289,8 @@ class QueryDiscriminator:
         noisy = self._ledger.release(ANSWER_LABEL, count)
         if self._prior is not None:
             self._prior.note(marginal, noisy.values / self.records)
-        centre = take_sums(noisy.values, expected.astype(np.float64) * self.records)
-        drawn = draw_towards(noisy.values, centre, stddev=noisy.stddev)
+        centre, ordered = expected.astype(np.float64) * self.records, [self._ordered[place] for place in marginal]
+        drawn = denoise(noisy.values, centre, stddev=noisy.stddev, ordered=ordered)
         self._measured.add(marginal, drawn / self.records, stddev=noisy.stddev / self.records)
 
 
@@ -291,7 +315,7 @@ def plan_queries(times: int, *, selection_epsilon: float, answer_noise_multiplie
     ]
 
 
-def expect_gains(errors: Counts, expected: Counts, *, stddev: float) -> Counts:
+def expect_gains(errors: Counts, expected: Counts, *, stddev: float | Counts) -> Counts:
     """By how much an answer, drawn towards what was expected, is expected to lessen each cell's absolute error.
 
     What is left of an error is the root of two squares: the part by which `draw_towards` draws the answer back, and the
@@ -309,36 +333,3 @@ def expect_gains(errors: Counts, expected: Counts, *, stddev: float) -> Counts:
     np.sqrt(left, out=left)
     gains: Counts = errors - np.minimum(left, OUTLIER * stddev, out=left)
     return gains
-
-
-def draw_towards(noisy: Counts, expected: Counts, *, stddev: float) -> Counts:
-    """Draws noisy counts towards expected ones where the difference is no more than noise.
-
-    A count is taken to lie around the expected one with a stddev of `SPREAD` times it: a cell that is expected to hold
-    next to nothing keeps next to nothing unless it stands out, so that empty cells do not fill with noise. What lies
-    more than `OUTLIER` stddevs off keeps its distance but for a seventeenth at most.
-    Privacy: post-processing.
-    Shapes: all alike. Units: counts of records.
-    Source: the posterior mean of a normal variable (Efron and Morris 1973), with a cut for outliers.
-    """
-    error = noisy - expected
-    prior = np.square(SPREAD * expected) + np.where(np.abs(error) > OUTLIER * stddev, np.square(error), 0.0)
-    drawn: Counts = expected + error * prior / (prior + stddev**2)
-    return drawn
-
-
-def take_sums(noisy: Counts, expected: Counts) -> Counts:
-    """Expected counts with each attribute's sums of the noisy ones, spread in proportion to what was expected.
-
-    What was expected rests on one-ways whose noise is large where the budget is small: drawn towards it, an answer
-    would give that noise back instead of what it knows of each attribute by itself.
-    The sums are met where attributes are expected to be independent, and nearly elsewhere.
-    Privacy: post-processing. Shapes: one axis an attribute, all alike.
-    """
-    error, share = noisy - expected, expected / max(float(expected.sum()), _LEAST_SUM)
-    taken: Counts = expected - (error.ndim - 1) * error.sum() * share
-    for axis in range(error.ndim):
-        others = tuple(other for other in range(error.ndim) if other != axis)
-        sums = np.maximum(share.sum(axis=others, keepdims=True), _LEAST_SUM)
-        taken += share * (error.sum(axis=others, keepdims=True) / sums)
-    return taken
