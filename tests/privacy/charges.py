@@ -1,12 +1,20 @@
-"""Charges in few words, and what an accountant says of them."""
+"""Charges in few words, the accountants and relations that tests go over, and what an accountant says of charges."""
 
 from collections.abc import Iterable
 
+import pytest
+
 from dpwgan.privacy.accountants.accountant import Accountant
+from dpwgan.privacy.accountants.amortized import AMORTIZED
+from dpwgan.privacy.accountants.moments import MOMENTS
+from dpwgan.privacy.accountants.pld import PLD
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import Charge, PoissonGaussian
 
 ZERO_OUT, REPLACE_ONE = NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLACE_ONE
+ALL = (MOMENTS, AMORTIZED, PLD)
+ACCOUNTANTS = pytest.mark.parametrize("accountant", ALL, ids=str)
+RELATIONS = pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE], ids=lambda relation: relation.value)
 
 
 def take_steps(q: float, noise: float, steps: int = 1) -> Charge:

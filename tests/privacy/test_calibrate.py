@@ -4,14 +4,11 @@ import pytest
 
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.accountants.accountant import Accountant
-from dpwgan.privacy.accountants.amortized import AMORTIZED
-from dpwgan.privacy.accountants.moments import MOMENTS
-from dpwgan.privacy.accountants.pld import PLD
 from dpwgan.privacy.calibrate import _next_down, _next_up
 from dpwgan.privacy.events import StableSelection
 from dpwgan.privacy.terms import NOISE_MULTIPLIERS
 from tests.plans import make_terms
-from tests.privacy.charges import REPLACE_ONE, ZERO_OUT, ask, take_steps
+from tests.privacy.charges import AMORTIZED, MOMENTS, PLD, REPLACE_ONE, ZERO_OUT, ask, take_steps
 
 RECORDS, BATCH, STEPS = 39_073, 1_024, 1_000
 DELTA = RECORDS**-2

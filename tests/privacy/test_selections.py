@@ -1,6 +1,5 @@
 """The exponential mechanism in every accountant, against laws of real mechanisms added up outcome by outcome."""
 
-import itertools
 import math
 from functools import lru_cache
 
@@ -11,18 +10,16 @@ from dp_accounting.pld import privacy_loss_distribution
 from scipy import integrate, special
 
 from dpwgan.privacy.accountants.accountant import merge_gaussians
-from dpwgan.privacy.accountants.amortized import AMORTIZED, gaussian_delta
-from dpwgan.privacy.accountants.moments import MOMENTS, ORDERS, bounded_range_divergences
-from dpwgan.privacy.accountants.pld import PLD, _Problem, _Selection, epsilon_on_grid
+from dpwgan.privacy.accountants.amortized import gaussian_delta
+from dpwgan.privacy.accountants.moments import ORDERS, bounded_range_divergences
+from dpwgan.privacy.accountants.pld import _Problem, _Selection, epsilon_on_grid
 from dpwgan.privacy.budget import Budget
 from dpwgan.privacy.events import ExponentialSelection, Gaussian, PoissonGaussian
 from tests.ledgers import make_release, open_ledger
-from tests.privacy.charges import REPLACE_ONE, ZERO_OUT, ask, take_steps
+from tests.privacy.charges import ACCOUNTANTS, ALL, RELATIONS, REPLACE_ONE, ZERO_OUT, ask, take_steps
 from tests.privacy.reference_events import to_dp_event
 
-ALL = (MOMENTS, AMORTIZED, PLD)
-ACCOUNTANTS = pytest.mark.parametrize("accountant", ALL, ids=str)
-RELATIONS = pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE], ids=lambda relation: relation.value)
+MOMENTS, AMORTIZED, PLD = ALL
 
 
 def _law(scores, *, epsilon, sensitivity):
@@ -292,18 +289,3 @@ def test_amortized_epsilon_is_hoeffdings_when_only_selections_are_composed(lengt
     computed = ask(AMORTIZED, [(event, count)], delta=delta)
     assert computed == pytest.approx(expected, rel=1e-6)
     assert computed >= expected
-
-
-@ACCOUNTANTS
-@RELATIONS
-def test_more_selections_never_lower_epsilon_when_mixed_with_the_rest(accountant, relation):
-    tolerance = 1.004 if accountant is PLD else 1.0
-    for varied in ("count", "epsilon"):
-        epsilons = []
-        for times in (1, 2, 4, 8):
-            count, epsilon = (5 * times, 0.05) if varied == "count" else (5, 0.05 * times)
-            charges = [MIXED[0], MIXED[3], (ExponentialSelection(epsilon=epsilon), count)]
-            epsilons.append(ask(accountant, charges, delta=1e-7, relation=relation))
-        for less, more in itertools.pairwise(epsilons):
-            assert less <= more * tolerance
-        assert epsilons[0] < epsilons[-1]
