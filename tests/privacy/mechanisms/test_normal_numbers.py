@@ -15,10 +15,10 @@ from scipy import stats
 from dpwgan.critic.noise import count_pairs, make_normal_numbers
 from dpwgan.privacy.mechanisms import normal_numbers
 from dpwgan.privacy.mechanisms.normal_numbers import END, StepNoise, draw_normal_numbers, draw_words
+from tests.normal_law import FALSE_ALARM, has_variance
 
 PATHS: tuple[StepNoise, ...] = ("fast", "plain")
 WAYS = (*PATHS, "cluster")
-FALSE_ALARM = 1e-6
 MANY = 400_000
 
 
@@ -29,25 +29,19 @@ def draw(size: int, *, path: str, key: int = 1, stddev: float = 1.0) -> npt.NDAr
     return draw_normal_numbers(size, stddev=stddev, rng=rng, step_noise=path)  # type: ignore[arg-type]
 
 
-def variance_is_off(numbers: npt.NDArray[np.float64]) -> bool:
-    statistic = float(np.sum(numbers**2))
-    tail = min(stats.chi2.cdf(statistic, len(numbers)), stats.chi2.sf(statistic, len(numbers)))
-    return bool(2 * tail < FALSE_ALARM)
-
-
 @pytest.mark.statistical
 @pytest.mark.parametrize("path", WAYS)
 def test_numbers_are_normal_when_they_are_many(path):
     numbers = draw(MANY, path=path, stddev=3.0).astype(np.float64) / 3.0
     assert stats.kstest(numbers, "norm").pvalue > FALSE_ALARM
-    assert not variance_is_off(numbers)
+    assert has_variance(numbers)
     assert abs(numbers.mean()) < 5 / np.sqrt(MANY)
     # Far out, where a coarse uniform would show.
     for bound in (3.0, 4.0):
         expected = 2 * stats.norm.sf(bound) * MANY
         assert abs(np.sum(np.abs(numbers) > bound) - expected) < 6 * np.sqrt(expected)
     # The twin: noise a tenth too low must be found out, on as few as 5,000 numbers.
-    assert variance_is_off(0.9 * numbers[:5_000])
+    assert not has_variance(0.9 * numbers[:5_000])
 
 
 @pytest.mark.statistical
