@@ -15,6 +15,7 @@ from dpwgan.privacy.events import (
     discrete_gaussian,
     read_event,
 )
+from tests.privacy.charges import take_steps
 from tests.privacy.reference_events import to_dp_event
 
 
@@ -76,8 +77,9 @@ def test_event_is_refused_when_the_description_is_of_none(description):
 
 
 def test_events_are_those_of_dp_accounting_when_translated():
-    sampled = to_dp_event(PoissonGaussian(sampling_probability=0.1, noise_multiplier=2))
-    assert sampled == dp_accounting.PoissonSampledDpEvent(0.1, dp_accounting.GaussianDpEvent(2.0))
+    assert to_dp_event(take_steps(0.1, 2)[0]) == dp_accounting.PoissonSampledDpEvent(
+        0.1, dp_accounting.GaussianDpEvent(2.0)
+    )
     assert to_dp_event(Gaussian(noise_multiplier=3)) == dp_accounting.GaussianDpEvent(3.0)
     # The Gaussian of the same zCDP: 1/(2 s^2) = epsilon^2 / 8.
     assert to_dp_event(ExponentialSelection(epsilon=0.5)) == dp_accounting.GaussianDpEvent(4.0)

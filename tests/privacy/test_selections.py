@@ -14,7 +14,7 @@ from dpwgan.privacy.accountants.amortized import gaussian_delta
 from dpwgan.privacy.accountants.moments import ORDERS, bounded_range_divergences
 from dpwgan.privacy.accountants.pld import _Problem, _Selection, epsilon_on_grid
 from dpwgan.privacy.budget import Budget
-from dpwgan.privacy.events import ExponentialSelection, Gaussian, PoissonGaussian
+from dpwgan.privacy.events import ExponentialSelection, Gaussian
 from tests.ledgers import make_release, open_ledger
 from tests.privacy.charges import ACCOUNTANTS, ALL, RELATIONS, REPLACE_ONE, ZERO_OUT, ask, take_steps
 from tests.privacy.reference_events import to_dp_event
@@ -52,11 +52,9 @@ def _hockey_stick(p, q, epsilon):
 def _draw_families(epsilon, move):
     """The laws of 40 families each of 1, 1, 3 and 8 selections: the same whatever is claimed of them."""
     rng = np.random.default_rng(11)
+    sizes = {"epsilon": epsilon, "move": move}
     return [
-        (
-            rounds,
-            [_adaptive_laws(rng, epsilon=epsilon, rounds=rounds, candidates=many, move=move) for _ in range(40)],
-        )
+        (rounds, [_adaptive_laws(rng, rounds=rounds, candidates=many, **sizes) for _ in range(40)])
         for rounds, many in ((1, 2), (1, 5), (3, 4), (8, 2))
     ]
 
@@ -252,8 +250,8 @@ def test_gaussians_are_one_gaussian_when_merged():
     assert count == 1
     assert merged.noise_multiplier == pytest.approx(1 / math.sqrt(2 / 9 + 1 / 16))
     assert merged.replace_one_factor == 2.0
-    step = PoissonGaussian(sampling_probability=1.0, noise_multiplier=5.0)
-    ((mixed, _),) = merge_gaussians([(Gaussian(noise_multiplier=5.0, replace_one_factor=1.0), 1), (step, 1)])
+    moved_once = Gaussian(noise_multiplier=5.0, replace_one_factor=1.0)
+    ((mixed, _),) = merge_gaussians([(moved_once, 1), take_steps(1.0, 5.0)])
     assert mixed.replace_one_factor == pytest.approx(math.sqrt((1 + 4) / 2))
 
 

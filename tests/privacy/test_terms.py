@@ -60,14 +60,6 @@ def test_others_need_more_noise_when_the_best_was_chosen():
         assert epsilon > 1.0
 
 
-def test_choice_takes_other_charges_off_first_when_there_are_some():
-    selection = (StableSelection(epsilon=0.5, delta=DELTA / 2), 1)
-    choice = make_terms(others=[selection]).calibrate_steps(**STEPS)
-    assert choice.charges()[0] == selection
-    assert choice.noise > make_terms().calibrate_steps(**STEPS).noise
-    assert choice.epsilon() <= 1.0
-
-
 def test_rule_is_refused_when_unknown():
     with pytest.raises(UsageError, match=", ".join(RULES)):
         make_terms("best")
@@ -137,20 +129,21 @@ def test_family_of_gaussians_is_calibrated_exactly_when_amortized_knows_their_cu
     assert others[PLD] == choice.noise < others[MOMENTS]
 
 
-def test_family_is_noisier_when_other_charges_come_off_first():
-    selection = (StableSelection(epsilon=0.1, delta=DELTA / 10), 1)
-    after = make_terms(others=[selection]).calibrate_charges(_queries)
-    assert after.noise > make_terms().calibrate_charges(_queries).noise
+@pytest.mark.parametrize("of_steps", [False, True], ids=["family", "steps"])
+def test_choice_takes_other_charges_off_first_when_there_are_some(of_steps):
+    def calibrate(terms: Terms) -> AccountantChoice:
+        return terms.calibrate_steps(**STEPS) if of_steps else terms.calibrate_charges(_queries)
+
+    selection = (StableSelection(epsilon=0.5, delta=DELTA / 2), 1)
+    after = calibrate(make_terms(others=[selection]))
+    assert after.noise > calibrate(make_terms()).noise
     assert after.charges()[0] == selection
     assert after.epsilon() <= 1.0
 
 
-def test_family_is_refused_when_no_scale_is_enough():
+def test_family_ends_at_its_limits_when_no_scale_is_enough_or_the_budget_is_absurd():
     with pytest.raises(PrivacyError, match="noise scale above"):
         make_terms("moments").calibrate_charges(
             lambda scale: [(Gaussian(noise_multiplier=1.0), 1), (ExponentialSelection(epsilon=1 / scale), 1)]
         )
-
-
-def test_family_stops_at_the_least_scale_when_the_budget_is_absurd():
     assert make_terms("amortized", 1e30).calibrate_charges(_queries).noise == NOISE_SCALES[0]
