@@ -1,6 +1,7 @@
 """Tables for the tests of cells: every dialect of column, and random legal rows."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,6 +27,9 @@ COLUMNS: tuple[Column, ...] = (
     NumericColumn(name="lone", minimum=0.1, maximum=1.9, integer=False, decimals=0),
     NumericColumn(name="hours", minimum=0, maximum=99, integer=True, edges=(0, 20, 40, 99), missing=("",)),
 )
+NARROW = [column for column in COLUMNS if column.name not in ("wide", "weight", "pay")]
+"""Those that are looked at once."""
+
 SCHEMA = Schema(columns=COLUMNS, sha256="0" * 64)
 SPANS = lay_out_spans(SCHEMA)
 
@@ -52,6 +56,13 @@ def make_encoded(
             if span.role == "available":
                 available = codes[:, span.source] == span.categories - 1
     return EncodedTable(codes=codes, numbers=numbers, spans=spans)
+
+
+def replace_first_row(encoded: EncodedTable, other: EncodedTable) -> EncodedTable:
+    """Gives the rows with the first one replaced by that of another table."""
+    parts = ((getattr(other, name)[:1], getattr(encoded, name)[1:]) for name in ("codes", "numbers"))
+    codes, numbers = map(np.concatenate, parts)
+    return replace(encoded, codes=codes, numbers=numbers)
 
 
 def measure_one_ways(encoded: EncodedTable, plan: OneWayPlan, *, noise_multiplier: float, seed: int = 0) -> OneWays:

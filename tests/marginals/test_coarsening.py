@@ -39,10 +39,6 @@ def encode(column: Column, cells: list[str]) -> tuple[TableEncoder, EncodedTable
     return encoder, encoder.encode(pl.DataFrame({column.name: cells}))
 
 
-def find(coarsening: Coarsening, column: str) -> int:
-    return [attribute.column for attribute in coarsening.attributes].index(column)
-
-
 @pytest.mark.slow
 @settings(max_examples=20)
 @given(

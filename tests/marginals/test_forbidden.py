@@ -17,6 +17,7 @@ from dpwgan.marginals.one_ways import plan_one_ways
 from dpwgan.marginals.zeros import ForbiddenMass, mask
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.specs import parse_specs
+from tests.marginals.groups import answer_by_loop
 
 
 def lay_out(columns: dict[str, Any], rules: list[Any], cuts: dict[str, list[int]]) -> tuple[Coarsening, TableEncoder]:
@@ -48,40 +49,36 @@ SHORT = {"type": "integer", "min": 0, "max": 9}
 CODES = {"type": "enum", "values": ["a", "b", "c", "d"], "missing": ["N"]}
 
 
-@pytest.mark.parametrize(
-    ("rule", "empty"),
-    [
-        ("x <= y", [(1, 0), (2, 0), (2, 1)]),
-        ("x < y", [(1, 0), (2, 0), (2, 1)]),
-        ("x = y", [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]),
-        ("x <> 15000 OR y = 15000", []),
-        ("x >= 10000 OR y < 20000", [(0, 2)]),
-        ("x > 10000 OR y < 20000", [(0, 2)]),
-        ("x + y <= 5", []),  # the ends of intervals do not speak for arithmetic
-    ],
-)
-def test_groups_of_long_ranges_are_forbidden_where_no_cell_of_theirs_is_allowed(rule: str, empty: list[Any]) -> None:
-    starts = [0, 10_000, 20_000]
-    coarsening, encoder = lay_out({"x": LONG, "y": LONG}, [rule], {"x": starts, "y": starts})
-    zeros = find_zeros(coarsening, encoder.list_rules())
-    assert [tuple(cell) for cell in np.argwhere(zeros.get((0, 1), np.zeros((3, 3))))] == empty
+_ORDER = [(1, 0), (2, 0), (2, 1)]
+_RULES_OF_NUMBERS = {
+    "x <= y": _ORDER,
+    "x < y": _ORDER,
+    "x = y": [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)],
+    "x <> 15000 OR y = 15000": [],
+    "x >= 10000 OR y < 20000": [(0, 2)],
+    "x > 10000 OR y < 20000": [(0, 2)],
+    "x + y <= 5": [],  # the ends of intervals do not speak for arithmetic
+}
+_RULES_OF_DAYS = {
+    "x <= y": _ORDER,
+    "x >= DATE '1827-05-20' OR y < DATE '1854-10-05'": [(0, 2)],
+    "x > DATE '1827-05-20' OR y < TIMESTAMP '1854-10-04 12:00:00'": [(0, 2)],
+    "y - x <= INTERVAL '5 days'": [],
+}
 
 
-@pytest.mark.parametrize("y", [DAYS, HOURS])
 @pytest.mark.parametrize(
-    ("rule", "empty"),
+    ("x", "y", "rule", "empty"),
     [
-        ("x <= y", [(1, 0), (2, 0), (2, 1)]),
-        ("x >= DATE '1827-05-20' OR y < DATE '1854-10-05'", [(0, 2)]),
-        ("x > DATE '1827-05-20' OR y < TIMESTAMP '1854-10-04 12:00:00'", [(0, 2)]),
-        ("y - x <= INTERVAL '5 days'", []),
+        *((LONG, LONG, *rule) for rule in _RULES_OF_NUMBERS.items()),
+        *((DAYS, y, *rule) for y in (DAYS, HOURS) for rule in _RULES_OF_DAYS.items()),
     ],
 )
-def test_groups_of_long_ranges_of_days_are_forbidden_as_those_of_numbers_are(
-    rule: str, empty: list[Any], y: Any
+def test_groups_of_long_ranges_are_forbidden_where_no_cell_of_theirs_is_allowed(
+    x: Any, y: Any, rule: str, empty: list[Any]
 ) -> None:
     starts = [0, 10_000, 20_000]
-    coarsening, encoder = lay_out({"x": DAYS, "y": y}, [rule], {"x": starts, "y": starts})
+    coarsening, encoder = lay_out({"x": x, "y": y}, [rule], {"x": starts, "y": starts})
     zeros = find_zeros(coarsening, encoder.list_rules())
     assert [tuple(cell) for cell in np.argwhere(zeros.get((0, 1), np.zeros((3, 3))))] == empty
 
@@ -194,10 +191,7 @@ def test_the_gradient_of_forbidden_mass_is_its_slope(marginal: tuple[int, ...]) 
     loss = ForbiddenMass(layout, zeros, weight=7.0)
     probabilities = rng.random((5, layout.width), np.float32)
     value, gradient = loss.loss_and_gradient(probabilities)
-    mass = sum(
-        np.prod([probabilities[:, layout.starts[a] + g] for a, g in zip(marginal, cell, strict=True)], axis=0).mean()
-        for cell in np.argwhere(zeros[marginal])
-    )
+    mass = answer_by_loop(probabilities, marginal, layout)[zeros[marginal]].sum()
     assert value == pytest.approx(7.0 * mass, rel=1e-5)
     change = rng.standard_normal(probabilities.shape).astype(np.float32)
     moved = (

@@ -13,7 +13,7 @@ from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.markov_tree import Edge, Forest, draw_first_codes, draw_systematically, find_strongest_tree
 from dpwgan.marginals.mixture import Mixture
 from tests.counts import count_marginal
-from tests.marginals.groups import make_groups
+from tests.marginals.groups import are_joined, make_groups
 
 FALSE_ALARM = 1e-6
 Floats = npt.NDArray[np.float64]
@@ -28,13 +28,6 @@ def test_forest_says_who_is_joined_when_edges_are_added():
     assert not any(forest.is_joined((attribute, 4)) for attribute in range(4))
 
 
-def is_spanning(edges: tuple[Edge, ...], *, attributes: int) -> bool:
-    reached = {0}
-    for _ in edges:
-        reached |= {end for edge in edges if set(edge) & reached for end in edge}
-    return len(reached) == attributes
-
-
 @settings(max_examples=30)
 @given(st.integers(2, 5), st.integers(0, 2**31))
 def test_tree_is_the_strongest_of_all_when_every_one_is_tried(attributes, seed):
@@ -44,9 +37,9 @@ def test_tree_is_the_strongest_of_all_when_every_one_is_tried(attributes, seed):
     best = max(
         sum(strengths[edge] for edge in edges)
         for edges in itertools.combinations(pairs, attributes - 1)
-        if is_spanning(edges, attributes=attributes)
+        if are_joined(range(attributes), edges)
     )
-    assert is_spanning(tuple(tree), attributes=attributes)
+    assert are_joined(range(attributes), tree)
     assert sum(strengths[edge] for edge in tree) == pytest.approx(best)
 
 

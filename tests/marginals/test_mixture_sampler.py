@@ -18,10 +18,9 @@ from dpwgan.marginals.mixture_sampler import MIXTURE_FILE, MixtureSampler
 from dpwgan.marginals.one_ways import plan_one_ways
 from dpwgan.table.encoded import EncodedTable
 from tests.marginals.groups import make_probabilities
-from tests.marginals.tables import COLUMNS, make_encoded, measure_one_ways
+from tests.marginals.tables import NARROW, make_encoded, measure_one_ways
 
 FALSE_ALARM = 1e-6
-NARROW = [column for column in COLUMNS if column.name not in ("wide", "weight", "pay")]
 
 
 def make_coarsening(records: int = 600) -> Coarsening:

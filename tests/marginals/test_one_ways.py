@@ -1,7 +1,6 @@
 """The private one-way release: what a record can move, look by look, and the noise on it."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,11 +26,9 @@ from dpwgan.privacy.journal import Journal
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema
 from tests.ledgers import Watcher, open_ledger, watch_reads
-from tests.marginals.tables import COLUMNS, make_encoded, measure_one_ways
+from tests.marginals.tables import NARROW, make_encoded, measure_one_ways, replace_first_row
 from tests.rows import hold
 
-FALSE_ALARM = 1e-6
-NARROW = [column for column in COLUMNS if column.name not in ("wide", "weight", "pay")]
 PAY = NumericColumn(name="pay", minimum=-50, maximum=5_000, integer=True, missing=("N", ""), cuts=(0, 900))
 
 
@@ -95,21 +92,15 @@ def test_every_record_adds_one_to_each_histogram_when_counted_by_hand():
 def test_neighbours_are_no_further_apart_than_the_sensitivity_whatever_the_blocks(records, seed):
     encoded = make_small(records, seed)
     plan = plan_one_ways(encoded.spans)
-    kept = np.arange(1, records)
-    other = make_small(1, seed + 1)
-    replaced = replace(
-        encoded,
-        codes=np.concatenate((other.codes, encoded.codes[1:])),
-        numbers=np.concatenate((other.numbers, encoded.numbers[1:])),
-    )
-    tables = [count_looks(table, plan, seed) for table in (encoded, encoded.take(kept), replaced)]
+    tables = [encoded, encoded.take(np.arange(1, records)), replace_first_row(encoded, make_small(1, seed + 1))]
+    counts = [count_looks(table, plan, seed) for table in tables]
     releases = plan.plan_releases("counts", noise_multiplier=1.0)[:-1]
     pure = plan.plan_releases("counts", noise_multiplier=1.0, pure=True)[:-1]
-    for release, here, without, instead in zip(pure, *tables, strict=True):
+    for release, here, without, instead in zip(pure, *counts, strict=True):
         assert np.abs(here - without).sum() == release.sensitivity
         assert isinstance(release.event, Laplace)
         assert np.abs(here - instead).sum() <= release.event.replace_one_factor * release.sensitivity
-    for release, here, without, instead in zip(releases, *tables, strict=True):
+    for release, here, without, instead in zip(releases, *counts, strict=True):
         assert np.linalg.norm(here - without) == pytest.approx(release.sensitivity)
         assert isinstance(release.event, DiscreteGaussian)
         for neighbour, most in ((without, 0), (instead, release.event.cells)):
@@ -177,7 +168,7 @@ def test_looks_with_laplace_noise_have_one_scale_and_epsilons_that_add_up():
     assert measured.stddev == pytest.approx(math.sqrt(2) * scales[0], rel=0.01)
 
 
-def test_each_look_is_charged_before_rows_are_read_and_sees_earlier_looks_alone(monkeypatch):
+def test_looks_and_round_steps_are_charged_before_rows_are_read_and_see_earlier_looks_alone(monkeypatch):
     encoded = make_small(300, 5)
     plan = plan_one_ways(encoded.spans)
     releases, watcher = plan.plan_releases("counts", noise_multiplier=0.1), Watcher()
@@ -190,6 +181,13 @@ def test_each_look_is_charged_before_rows_are_read_and_sees_earlier_looks_alone(
     for look, (release, noisy) in enumerate(zip(releases[:-1], watcher.noisy[:-1], strict=True)):
         blocks = again.choose_blocks(look)
         again = again.add(look, blocks, one_ways.Noisy(values=noisy, stddev=release.stddev))
+    bands, _ = again.choose_bands()
+    noisy = one_ways.Noisy(values=watcher.noisy[-1], stddev=releases[-1].stddev)
+    steps = [len(plan.attributes[index].round_steps) for index in plan.rounded]
+    assert len(noisy.values) == sum(len(band) * many for band, many in zip(bands, steps, strict=True))
+    again = again.add_round_steps(bands, noisy)
+    found = [{index: own.to_document() for index, own in each.round_steps.items()} for each in (measured, again)]
+    assert found[0] == found[1]
     for mine, theirs in zip(measured.histograms, again.histograms, strict=True):
         for (starts, counts), (other_starts, other_counts) in zip(mine, theirs, strict=True):
             assert np.array_equal(starts, other_starts)
