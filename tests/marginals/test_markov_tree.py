@@ -100,10 +100,8 @@ def make_tree() -> tuple[GroupLayout, list[Edge], list[Floats], dict[Edge, Float
     groups = make_groups(2_000, sizes=layout.sizes, seed=4)
     tree = [(0, 1), (1, 2), (1, 3)]
     shares = [count_marginal(groups, (attribute,), layout) / 2_000 for attribute in range(4)]
-    pairs = {}
-    for left, right in tree:
-        pairs[left, right] = count_marginal(groups, (left, right), layout) / 2_000
-        pairs[right, left] = pairs[left, right].T
+    pairs = {edge: count_marginal(groups, edge, layout) / 2_000 for edge in tree}
+    pairs |= {(right, left): joint.T for (left, right), joint in pairs.items()}
     return layout, tree, shares, pairs
 
 
