@@ -79,6 +79,11 @@ def make_discriminator(
     return kind(hold_groups(groups, layout), measured=measured, ledger=ledger, **limits)
 
 
+def ask_exactly(discriminator: QueryDiscriminator, shares: list[npt.NDArray], *, edges: int) -> list[Marginal]:
+    """Asks for a tree where one-way shares have no noise."""
+    return discriminator.ask_for_tree(shares, stddevs=[np.zeros(len(share)) for share in shares], edges=edges)
+
+
 class Selecting(NoiseSource):
     """Selects one and the same candidate."""
 
@@ -278,7 +283,7 @@ def test_tree_joins_everything_without_a_circle_when_asked_for(sizes):
     discriminator = make_discriminator(groups, layout=layout, measured=measured, selection_epsilon=0.7, watcher=watch)
     shares = [count_marginal(groups, (attribute,), layout) / 100 for attribute in range(len(sizes))]
     edges = len(sizes) - 1
-    tree = discriminator.ask_for_tree(shares, stddevs=[np.zeros(size) for size in layout.sizes], edges=edges)
+    tree = ask_exactly(discriminator, shares, edges=edges)
     assert len(tree) == edges
     assert sorted(measured) == sorted(tree)
     # With one edge fewer than there are attributes, all are reached only if there is no circle.
@@ -299,9 +304,7 @@ def test_tree_takes_the_pairs_that_hang_together_most_when_epsilon_is_large():
     layout = GroupLayout((3, 4, 3, 4))
     discriminator = make_discriminator(groups, layout=layout, selection_epsilon=100.0)
     shares = [count_marginal(groups, (attribute,), layout) / 3_000 for attribute in range(4)]
-    assert {(0, 2), (1, 3)} <= set(
-        discriminator.ask_for_tree(shares, stddevs=[np.zeros(size) for size in layout.sizes], edges=3)
-    )
+    assert {(0, 2), (1, 3)} <= set(ask_exactly(discriminator, shares, edges=3))
 
 
 def test_first_question_is_where_a_public_table_is_most_wrong_and_moves_no_more_than_others():
@@ -314,8 +317,7 @@ def test_first_question_is_where_a_public_table_is_most_wrong_and_moves_no_more_
         watch = Watcher()
         more = {"layout": layout, "watcher": watch, "kind": kind, "prior": prior, "source": int(rng.integers(9))}
         discriminator = make_discriminator(rows, selection_epsilon=100.0, **more)
-        tree = discriminator.ask_for_tree(shares, stddevs=[np.zeros(size) for size in layout.sizes], edges=1)
-        assert tree == [(0, 1)]
+        assert ask_exactly(discriminator, shares, edges=1) == [(0, 1)]
         found.append(np.array(watch.scores[0]))
     assert np.abs(found[0] - found[1]).max() <= SELECTION_SENSITIVITY
 

@@ -81,8 +81,6 @@ def test_nothing_is_said_of_a_unit_where_nothing_is_proved():
     for rows in (0, -1, 2.5, True):
         with pytest.raises(PrivacyError):
             Unit(rows=rows)
-        with pytest.raises(PrivacyError):
-            DiscreteGaussian(stddev=8.0, cells=1, rows=rows)
     with pytest.raises(PrivacyError):
         read_event({"event": "gaussian", "noise_multiplier": 1.0, "replace_one_factor": 2.0, "rows": 3})
 
