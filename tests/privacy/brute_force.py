@@ -32,6 +32,21 @@ class Line:
         return float(np.sum(np.maximum(np.exp(log_p) - np.exp(epsilon + log_q), 0.0)) * self.step)
 
 
+def find_delta(losses, weights, *, epsilon):
+    """The divergence of two laws at epsilon, from the law of the privacy loss."""
+    return float(np.sum(weights * -np.expm1(np.minimum(epsilon - losses, 0.0))))
+
+
+def find_epsilon(losses, weights, *, delta):
+    """The epsilon at which the divergence of two laws is delta, from the law of the privacy loss."""
+    lower, upper = 0.0, 1000.0
+    for _ in range(55):
+        middle = (lower + upper) / 2
+        found = find_delta(losses, weights, epsilon=middle)
+        lower, upper = (lower, middle) if found <= delta else (middle, upper)
+    return lower
+
+
 def round_at_random(places, *, variance, rounding, reach):
     """The law of a continuous N(0, variance) that is rounded to x in proportion to e^(-(x - y)^2/(2 rounding))."""
     y = np.linspace(-reach, reach, 2_000 * reach + 1)

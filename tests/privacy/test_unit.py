@@ -27,7 +27,7 @@ from dpwgan.privacy.mechanisms.discovery import calibrate_selection, select_cate
 from dpwgan.privacy.mechanisms.laplace import find_scale
 from dpwgan.privacy.unit import ONE_ROW, Unit
 from tests.ledgers import make_release, open_ledger
-from tests.privacy.brute_force import Line, round_at_random
+from tests.privacy.brute_force import Line, find_epsilon, round_at_random
 from tests.privacy.charges import ACCOUNTANTS, MOMENTS, PLD, RELATIONS, REPLACE_ONE, ZERO_OUT, ask, take_steps
 
 DELTA = 1e-5
@@ -39,16 +39,6 @@ EVENTS = {
     "wishart": (Wishart(epsilon=0.03), 2.0**30),
     "sample": (PoissonGaussian(sampling_probability=0.1, noise_multiplier=5.0), 0.01),
 }
-
-
-def _find_epsilon(losses, weights, *, delta=DELTA):
-    """The epsilon at which the divergence of two laws is delta, from the law of the privacy loss."""
-    lower, upper = 0.0, 200.0
-    for _ in range(50):
-        middle = (lower + upper) / 2
-        found = np.sum(weights * -np.expm1(np.minimum(middle - losses, 0.0)))
-        lower, upper = (lower, middle) if found <= delta else (middle, upper)
-    return lower
 
 
 @pytest.mark.parametrize("kind", EVENTS)
@@ -120,7 +110,7 @@ def _epsilon_of_rows(rows, *, probability, noise):
     line = Line(stddev=noise, reach=rows + 12 * noise, points=20_001)
     drawn = stats.binom(rows, probability).pmf(np.arange(rows + 1))
     there, gone = line.log_mixture(*zip(drawn, range(rows + 1), strict=True)), line.log_mixture((1.0, 0))
-    return max(_find_epsilon(p - q, np.exp(p) * line.step) for p, q in ((there, gone), (gone, there)))
+    return max(find_epsilon(p - q, np.exp(p) * line.step, delta=DELTA) for p, q in ((there, gone), (gone, there)))
 
 
 @ACCOUNTANTS
@@ -156,7 +146,7 @@ def _epsilon_of_counts(*moves, stddev):
     for move in moves:
         own = (move**2 + 2 * move * places) / (2 * stddev**2)
         losses, weights = np.add.outer(losses, own).ravel(), np.outer(weights, law).ravel()
-    return _find_epsilon(losses, weights)
+    return find_epsilon(losses, weights, delta=DELTA)
 
 
 @ACCOUNTANTS

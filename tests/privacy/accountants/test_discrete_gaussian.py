@@ -11,7 +11,7 @@ import pytest
 from dpwgan.privacy.accountants.discrete_gaussian import _log_spread, stand_in
 from dpwgan.privacy.events import DiscreteGaussian, ExponentialSelection, Gaussian, discrete_gaussian, round_up_stddev
 from tests.plans import make_terms
-from tests.privacy.brute_force import round_at_random
+from tests.privacy.brute_force import find_delta, find_epsilon, round_at_random
 from tests.privacy.charges import ACCOUNTANTS, ALL, RELATIONS, ZERO_OUT, ask, take_steps
 
 MOMENTS, AMORTIZED, PLD = ALL
@@ -32,20 +32,15 @@ def _law_of_the_sum(stddev, moved):
     return law
 
 
-def _delta(epsilon, *, stddev, moved):
-    """The divergence of the two laws of `moved` counts at epsilon."""
+def _find_losses(stddev, moved):
+    """The losses of `moved` counts, by their sum, and how likely each is."""
     law = _law_of_the_sum(stddev, moved)
-    losses = (moved + 2.0 * (np.arange(law.size) - law.size // 2)) / (2 * stddev**2)
-    return float(np.sum(np.where(losses > epsilon, law * -np.expm1(np.minimum(epsilon - losses, 0.0)), 0.0)))
+    return (moved + 2.0 * (np.arange(law.size) - law.size // 2)) / (2 * stddev**2), law
 
 
 @lru_cache
 def _epsilon(delta, *, stddev, moved):
-    lower, upper = 0.0, 1000.0
-    while upper - lower > 1e-9 * upper:
-        middle = (lower + upper) / 2
-        lower, upper = (lower, middle) if _delta(middle, stddev=stddev, moved=moved) <= delta else (middle, upper)
-    return lower
+    return find_epsilon(*_find_losses(stddev, moved), delta=delta)
 
 
 def _ask(accountant, *charges, delta=1e-5, relation=ZERO_OUT):
@@ -63,7 +58,7 @@ def test_divergence_of_the_sum_is_that_of_all_counts_when_added_up_place_by_plac
         max(g[x] * g[y] - mpmath.exp(epsilon) * g[x - signs[0]] * g[y - signs[1]], 0) / total**2
         for x, y in itertools.product(places, places)
     )
-    assert float(found) == pytest.approx(_delta(epsilon, stddev=1.25, moved=2), rel=1e-9)
+    assert float(found) == pytest.approx(find_delta(*_find_losses(1.25, 2), epsilon=epsilon), rel=1e-9)
 
 
 @ACCOUNTANTS
