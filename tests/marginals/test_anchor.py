@@ -31,11 +31,7 @@ FAST = AnchorSettings(rounds=3, codes=40, fit_steps=8)
 
 
 def make_plan(
-    table: EncodedTable | TableShape,
-    *,
-    kind: anchor.Kind = "queries",
-    settings: AnchorSettings = FAST,
-    **terms: Any,
+    table: EncodedTable | TableShape, *, kind: anchor.Kind = "queries", settings: AnchorSettings = FAST, **terms: Any
 ) -> Plan[AnchorDesign]:
     shape = table if isinstance(table, TableShape) else table.shape
     return plan_anchor(shape, make_terms(**terms), kind=kind, settings=settings)

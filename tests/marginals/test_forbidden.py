@@ -152,21 +152,22 @@ def test_shares_that_rules_tie_become_equal_and_each_nearer_to_the_truth() -> No
     assert tie(coarsening, {}) is coarsening
 
 
+def draw_codes(layout: GroupLayout, *, one_ways: Any, codes: int, zeros: Any) -> Any:
+    """First codes along a tree of pairs that hang together in nothing but zeros."""
+
+    def get_conditional(given: int, attribute: int) -> Any:
+        return np.full((layout.sizes[given], layout.sizes[attribute]), 1 / layout.sizes[attribute])
+
+    more = {"get_conditional": get_conditional, "rng": np.random.default_rng(1), "zeros": zeros}
+    return draw_first_codes(layout, [(0, 1), (1, 2)], one_ways=one_ways, codes=codes, **more)
+
+
 def test_first_codes_keep_the_shares_that_rules_would_move() -> None:
     """By the tree alone, which knows pairs with noise, the groups that others rule out lose half of their share."""
     layout = GroupLayout([2, 2, 2])
     zeros = {(0, 1): np.array([[False, True], [True, False]]), (0, 2): np.array([[False, True], [True, False]])}
     zeros = dict(add_implied(zeros, layout.sizes))
-    one_ways = [np.array([0.2, 0.8])] * 3
-    logits = draw_first_codes(
-        layout,
-        [(0, 1), (1, 2)],
-        one_ways=one_ways,
-        get_conditional=lambda a, b: np.array([[0.5, 0.5], [0.5, 0.5]]),
-        codes=400,
-        rng=np.random.default_rng(1),
-        zeros=zeros,
-    )
+    logits = draw_codes(layout, one_ways=[np.array([0.2, 0.8])] * 3, codes=400, zeros=zeros)
     for attribute in range(3):
         drawn = logits[:, layout.get_slice(attribute)].argmax(axis=1)
         assert np.mean(drawn == 0) == pytest.approx(0.2, abs=0.01)
@@ -202,7 +203,6 @@ def test_the_gradient_of_forbidden_mass_is_its_slope(marginal: tuple[int, ...]) 
 
 
 def test_a_fit_gives_no_mass_to_what_is_forbidden_whatever_noise_says() -> None:
-    rng = np.random.default_rng(5)
     layout = GroupLayout([2, 2, 3])
     zeros = {(0, 1): np.array([[False, True], [True, False]]), (0, 2): np.array([[True, False, False], [False] * 3])}
     zeros = dict(add_implied(zeros, layout.sizes))
@@ -211,15 +211,7 @@ def test_a_fit_gives_no_mass_to_what_is_forbidden_whatever_noise_says() -> None:
     measured.add((0, 1), [[0.45, 0.1], [0.1, 0.35]], stddev=0.02)
     assert measured.get_shares((0, 1)).tolist() == [[pytest.approx(0.45), 0.0], [0.0, pytest.approx(0.35)]]
     one_ways = [np.full(size, 1 / size) for size in layout.sizes]
-    logits = draw_first_codes(
-        layout,
-        [(0, 1), (1, 2)],
-        one_ways=one_ways,
-        get_conditional=lambda a, b: np.full((layout.sizes[a], layout.sizes[b]), 1 / layout.sizes[b]),
-        codes=60,
-        rng=rng,
-        zeros=zeros,
-    )
+    logits = draw_codes(layout, one_ways=one_ways, codes=60, zeros=zeros)
     records = np.stack([logits[:, layout.get_slice(a)].argmax(axis=1) for a in range(3)], axis=1)
     assert not any(flags[tuple(records[:, list(pair)].T)].any() for pair, flags in zeros.items())
     mixture = Mixture(layout.sizes, logits)

@@ -175,10 +175,7 @@ def test_tree_scores_leave_out_what_noise_of_one_ways_explains_when_computed_cel
 
 
 def ask_once(
-    groups: npt.NDArray[np.int32],
-    probabilities: npt.NDArray[np.float32] | None,
-    shares: list[npt.NDArray],
-    **more: Any,
+    groups: npt.NDArray[np.int32], probabilities: npt.NDArray[np.float32] | None, shares: list[npt.NDArray], **more: Any
 ) -> npt.NDArray[np.float64]:
     """All scores of one selection; of the tree's first one where there are no codes yet."""
     watch = Watcher()

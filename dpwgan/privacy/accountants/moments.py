@@ -53,10 +53,7 @@ class MomentsAccountant(Accountant):
         if neighboring_relation is NeighboringRelation.ZERO_OUT:
             return epsilon_from_divergences(by_zeroing, delta=delta)
         by_replacing = _total_divergences(charges, NeighboringRelation.REPLACE_ONE)
-        return min(
-            epsilon_from_divergences(by_replacing, delta=delta),
-            _group_epsilon(by_zeroing, delta=delta),
-        )
+        return min(epsilon_from_divergences(by_replacing, delta=delta), _group_epsilon(by_zeroing, delta=delta))
 
 
 def replace_one_by_group(charges: Sequence[ComposedCharge], *, delta: float) -> float:

@@ -122,8 +122,7 @@ def test_selection_is_refused_when_scores_are_no_finite_vector(scores):
 
 
 @pytest.mark.parametrize(
-    ("sensitivity", "epsilon"),
-    [(0.0, 1.0), (math.nan, 1.0), (1e308, 1e-8), (1e-320, 1.0), (1.0, LEAST_EPSILON / 2)],
+    ("sensitivity", "epsilon"), [(0.0, 1.0), (math.nan, 1.0), (1e308, 1e-8), (1e-320, 1.0), (1.0, LEAST_EPSILON / 2)]
 )
 def test_selection_is_refused_when_a_number_is_out_of_range(sensitivity, epsilon):
     with pytest.raises(PrivacyError):
