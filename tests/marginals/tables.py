@@ -7,6 +7,7 @@ import numpy as np
 
 from dpwgan.marginals import one_ways
 from dpwgan.marginals.one_ways import OneWayPlan, OneWays
+from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.encoded import EncodedTable, choose_number_type, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, Column, NumericColumn, Schema
 from tests.ledgers import open_ledger
@@ -67,5 +68,10 @@ def replace_first_row(encoded: EncodedTable, other: EncodedTable) -> EncodedTabl
 
 def measure_one_ways(encoded: EncodedTable, plan: OneWayPlan, *, noise_multiplier: float, seed: int = 0) -> OneWays:
     """Releases the one-way counts of a plan, by a ledger of their own."""
-    ledger = open_ledger(plan.plan_releases("counts", noise_multiplier=noise_multiplier), source=seed)
+    releases = plan.plan_releases("counts", noise_multiplier=noise_multiplier)
+    return measure_by(open_ledger(releases, source=seed), encoded, plan)
+
+
+def measure_by(ledger: Ledger, encoded: EncodedTable, plan: OneWayPlan) -> OneWays:
+    """Releases the one-way counts of a plan that a ledger holds as "counts"."""
     return one_ways.measure_one_ways(hold(encoded), plan, ledger=ledger, label="counts")
