@@ -36,10 +36,8 @@ def choose_any(plan: OneWayPlan, seed: int) -> tuple[Blocks, Blocks]:
 
 
 def test_numbers_of_many_levels_have_round_steps_by_the_digit_or_by_the_clock():
-    found = {
-        a.column: (a.zero_level, a.round_steps)
-        for a in plan_one_ways(make_encoded(1, seed=0, columns=COLUMNS).spans).attributes
-    }
+    attributes = plan_one_ways(make_encoded(1, seed=0, columns=COLUMNS).spans).attributes
+    found = {attribute.column: (attribute.zero_level, attribute.round_steps) for attribute in attributes}
     assert found["pay"] == (5_000, (1, 5, 10, 50, 100, 500, 1_000, 5_000, 10_000))
     assert found["age"] == (0, ())
     assert found["price"] == (-30, (1, 5, 10, 50, 100, 500))
@@ -87,11 +85,10 @@ def test_neighbours_are_no_further_apart_than_the_sensitivity_whatever_the_bands
 
 
 def _move_furthest(encoded: EncodedTable, plan: OneWayPlan, bands: Blocks, alone: Blocks) -> float:
-    whole = count_round_steps(encoded, plan, bands, alone)
-    without = [np.delete(np.arange(encoded.records), row) for row in range(encoded.records)]
-    return max(
-        float(np.linalg.norm(whole - count_round_steps(encoded.take(rows), plan, bands, alone))) for rows in without
-    )
+    rows = np.arange(encoded.records)
+    others = [encoded.take(np.delete(rows, row)) for row in rows]
+    whole, *without = (count_round_steps(table, plan, bands, alone) for table in (encoded, *others))
+    return max(float(np.linalg.norm(whole - less)) for less in without)
 
 
 def test_the_check_of_neighbours_fails_when_a_value_counts_for_every_step_that_divides_it(monkeypatch):

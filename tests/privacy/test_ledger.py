@@ -94,9 +94,6 @@ def test_guarantee_states_the_reserved_total_when_a_run_ends_early():
     assert ledger.epsilon_spent() < ledger.guarantee().epsilon == ledger.epsilon_reserved()
     assert ledger.guarantee().accountant == "moments"
     assert ledger.guarantee().delta == 1e-8
-
-
-def test_guarantee_is_refused_when_nothing_was_reserved():
     with pytest.raises(PrivacyError, match="Nothing was reserved"):
         open_with().guarantee()
 
