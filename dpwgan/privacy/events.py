@@ -49,8 +49,18 @@ class _Numbers:
         return {"event": name, **{key: value for key, value in vars(self).items() if (key, value) != ("rows", 1)}}
 
 
+class _Moved(_Numbers):
+    """An event of which a replaced record moves at most so many times what one that is zeroed out does."""
+
+    replace_one_factor: float = 2.0
+
+    def get_factor(self, neighboring_relation: NeighboringRelation) -> float:
+        """How many times the zero-out sensitivity a record moves it by under a relation."""
+        return self.replace_one_factor if neighboring_relation is NeighboringRelation.REPLACE_ONE else 1.0
+
+
 @dataclass(frozen=True, kw_only=True)
-class PoissonGaussian(_Numbers):
+class PoissonGaussian(_Moved):
     """A sum over a Poisson sample, released with Gaussian noise.
 
     Privacy: each record is in the sample independently with `sampling_probability`; one record moves the sum by at
@@ -77,7 +87,7 @@ class PoissonGaussian(_Numbers):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gaussian(_Numbers):
+class Gaussian(_Moved):
     """A function of all records, released with Gaussian noise.
 
     Privacy: zeroing out a record moves the function by at most one L2 sensitivity, and the noise has stddev
@@ -142,7 +152,7 @@ class StableSelection(_Numbers):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExponentialSelection(_Numbers):
+class ExponentialSelection(_Moved):
     """The exponential mechanism: one of a public list, drawn with probability proportional to e^(epsilon u / (2 D)).
 
     Privacy: D bounds how much zeroing out a record moves any score u, so that the privacy loss of a draw lies in an
@@ -157,7 +167,7 @@ class ExponentialSelection(_Numbers):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pure(_Numbers):
+class Pure(_Moved):
     """A function of all records, released with noise that has no delta.
 
     Privacy: the release is `epsilon`-DP under zero-out, and has at most `replace_one_factor` times that epsilon where a
@@ -170,8 +180,7 @@ class Pure(_Numbers):
 
     def get_epsilon(self, neighboring_relation: NeighboringRelation) -> float:
         """The epsilon of one release under a relation."""
-        replacing = neighboring_relation is NeighboringRelation.REPLACE_ONE
-        return self.epsilon * (self.replace_one_factor if replacing else 1.0)
+        return self.epsilon * self.get_factor(neighboring_relation)
 
 
 @dataclass(frozen=True, kw_only=True)

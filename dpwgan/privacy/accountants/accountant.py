@@ -173,15 +173,11 @@ def merge_gaussians(charges: Sequence[ComposedCharge]) -> list[ComposedCharge]:
     replacing: list[float] = []
     others: list[ComposedCharge] = []
     for event, count in charges:
-        if isinstance(event, Gaussian):
-            factor = event.replace_one_factor
-        elif isinstance(event, PoissonGaussian) and event.sampling_probability == 1:
-            factor = 2.0
+        if isinstance(event, Gaussian) or (isinstance(event, PoissonGaussian) and event.sampling_probability == 1):
+            zeroing.append(math.sqrt(count) / event.noise_multiplier)
+            replacing.append(event.replace_one_factor * zeroing[-1])
         else:
             others.append((event, count))
-            continue
-        zeroing.append(math.sqrt(count) / event.noise_multiplier)
-        replacing.append(factor * zeroing[-1])
     if not zeroing:
         return others
     total = math.hypot(*zeroing)
@@ -191,8 +187,7 @@ def merge_gaussians(charges: Sequence[ComposedCharge]) -> list[ComposedCharge]:
 
 def loss_range(event: ExponentialSelection, neighboring_relation: NeighboringRelation) -> float:
     """The length of the interval in which the privacy loss of a selection lies."""
-    replacing = neighboring_relation is NeighboringRelation.REPLACE_ONE
-    return event.epsilon * (event.replace_one_factor if replacing else 1.0)
+    return event.epsilon * event.get_factor(neighboring_relation)
 
 
 def _sum_of_selections(charges: Sequence[ComposedCharge], neighboring_relation: NeighboringRelation) -> float:

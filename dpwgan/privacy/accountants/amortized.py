@@ -118,13 +118,11 @@ def _act_epsilon(
     event: PoissonGaussian | Gaussian, act_delta: FloatArray, neighboring_relation: NeighboringRelation
 ) -> FloatArray:
     """Bounds the epsilon of one act at each `act_delta`: steps (1) and (2) of the module's proof."""
-    replacing = neighboring_relation is NeighboringRelation.REPLACE_ONE
+    noise_multiplier = event.noise_multiplier / event.get_factor(neighboring_relation)
     if isinstance(event, Gaussian):
-        factor = event.replace_one_factor if replacing else 1.0
-        return gaussian_epsilon(act_delta, noise_multiplier=event.noise_multiplier / factor)
+        return gaussian_epsilon(act_delta, noise_multiplier=noise_multiplier)
     q = event.sampling_probability
-    factor = 2.0 if replacing else 1.0
-    full = gaussian_epsilon(np.minimum(act_delta / q, 1.0), noise_multiplier=event.noise_multiplier / factor)
+    full = gaussian_epsilon(np.minimum(act_delta / q, 1.0), noise_multiplier=noise_multiplier)
     return amplified_epsilon(full, sampling_probability=q)
 
 
