@@ -31,16 +31,21 @@ def test_pld_epsilon_is_that_of_dp_accounting_when_its_grid_is_fine(q, noise, st
     assert ask(PLD, [charge], delta=delta) == pytest.approx(expected, rel=4e-3)
 
 
+def bound_on_grid(step, *, delta, removing, cell):
+    problem = _Problem(acts=(step,), delta=delta, neighboring_relation=ZERO_OUT, tail=1e-6 * delta / step.count)
+    epsilon = epsilon_on_grid(problem, removing=removing, cell=cell)
+    assert epsilon is not None
+    return epsilon
+
+
 @pytest.mark.parametrize(("noise", "count"), [(0.5, 1), (3.0, 1), (10.0, 100), (200.0, 3_000)])
 @pytest.mark.parametrize("delta", [1e-3, 1e-8, 1e-14])
 @pytest.mark.parametrize("removing", [True, False])
 def test_pld_on_a_grid_is_just_above_the_exact_epsilon_when_gaussians_compose(noise, count, delta, removing):
     # Not merged into one Gaussian beforehand, so that the grid and the convolution have to do the work.
     step = _Step(sampling_probability=1.0, stddev=noise, count=count)
-    problem = _Problem(acts=(step,), delta=delta, neighboring_relation=ZERO_OUT, tail=1e-6 * delta / count)
     exact = float(gaussian_epsilon(np.array([delta]), noise_multiplier=noise / math.sqrt(count))[0])
-    computed = epsilon_on_grid(problem, removing=removing, cell=step.typical_loss() / 32)
-    assert computed is not None
+    computed = bound_on_grid(step, delta=delta, removing=removing, cell=step.typical_loss() / 32)
     assert exact * (1 - 1e-9) <= computed <= exact * 1.005
 
 
@@ -55,10 +60,8 @@ def test_pld_of_one_step_keeps_the_integrated_delta_when_either_direction_is_ask
     delta = line.hockey_stick(p, other, epsilon=expected)
     assert delta > 1e-9
     step = _Step(sampling_probability=q, stddev=noise, count=1)
-    problem = _Problem(acts=(step,), delta=delta, neighboring_relation=ZERO_OUT, tail=1e-6 * delta)
     for refinement in (8, 64):
-        epsilon = epsilon_on_grid(problem, removing=removing, cell=step.typical_loss() / refinement)
-        assert epsilon is not None
+        epsilon = bound_on_grid(step, delta=delta, removing=removing, cell=step.typical_loss() / refinement)
         assert line.hockey_stick(p, other, epsilon=epsilon) <= delta * (1 + 1e-5)
     assert epsilon == pytest.approx(expected, rel=0.02)
 
@@ -93,12 +96,11 @@ def test_pld_is_below_moments_when_the_grid_has_settled(noise):
 
 def test_every_grid_is_an_upper_bound_when_it_is_coarse():
     step = _Step(sampling_probability=0.026, stddev=20.0, count=1_000)
-    problem = _Problem(acts=(step,), delta=1e-9, neighboring_relation=ZERO_OUT, tail=1e-18)
-    fine = epsilon_on_grid(problem, removing=True, cell=step.typical_loss() / 32)
-    for coarseness in (1, 2, 5):
-        coarse = epsilon_on_grid(problem, removing=True, cell=step.typical_loss() * coarseness)
-        assert coarse is not None
-        assert coarse >= fine * (1 - 1e-6)
+    fine, *coarse = (
+        bound_on_grid(step, delta=1e-9, removing=True, cell=step.typical_loss() * coarseness)
+        for coarseness in (1 / 32, 1, 2, 5)
+    )
+    assert min(coarse) >= fine * (1 - 1e-6)
 
 
 def test_pld_refuses_when_it_comes_out_above_moments(monkeypatch):
