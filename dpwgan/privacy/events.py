@@ -14,7 +14,8 @@ from dpwgan.errors import PrivacyError
 from dpwgan.privacy.budget import NeighboringRelation
 
 
-def _refuse_unless_positive(name: str, value: float) -> None:
+def refuse_unless_positive(name: str, value: float) -> None:
+    """Passes a size. Raises: PrivacyError, by that name, unless it is finite and above 0."""
     if not (math.isfinite(value) and value > 0):
         raise PrivacyError(f"{name} must be finite and above 0; it is {value!r}.")
 
@@ -33,7 +34,7 @@ class _Numbers:
             value = float(given)  # numpy's numbers are described and compared otherwise
             object.__setattr__(self, name, value)
             if name in ("epsilon", "noise_multiplier"):
-                _refuse_unless_positive(name, value)
+                refuse_unless_positive(name, value)
             elif name == "sampling_probability" and not 0 < value <= 1:
                 raise PrivacyError(f"{name} must lie above 0 and not above 1; it is {value!r}.")
             elif name == "delta" and not 0 < value < 1:
@@ -215,9 +216,9 @@ class PublishedClaim:
     source: str
 
     def __post_init__(self) -> None:
-        _refuse_unless_positive("a published epsilon", self.epsilon)
+        refuse_unless_positive("a published epsilon", self.epsilon)
         if self.provable_epsilon is not None:
-            _refuse_unless_positive("a provable epsilon", self.provable_epsilon)
+            refuse_unless_positive("a provable epsilon", self.provable_epsilon)
         if self.delta is not None and not 0 < self.delta < 1:
             raise PrivacyError(f"a published delta must lie strictly between 0 and 1; it is {self.delta!r}.")
 
@@ -271,7 +272,7 @@ def round_up_stddev(stddev: float) -> float:
 
     Raises: PrivacyError unless it is finite and above 0.
     """
-    _refuse_unless_positive("stddev", stddev)
+    refuse_unless_positive("stddev", stddev)
     part, power = math.frexp(max(stddev, 2.0**-20))
     return math.ldexp(math.ceil(math.ldexp(part, 32)), power - 32)
 

@@ -10,7 +10,7 @@ from dpwgan.privacy.events import ExponentialSelection, Gaussian, StableSelectio
 from dpwgan.privacy.terms import ACCOUNTANTS, NOISE_SCALES, RULES, AccountantChoice, Terms
 from tests import plans
 from tests.ledgers import make_release, open_ledger
-from tests.privacy.charges import AMORTIZED, MOMENTS, PLD, RELATIONS, ask
+from tests.privacy.charges import AMORTIZED, MOMENTS, PLD, RELATIONS, ask, calibrate
 
 DELTA = 39_073**-2
 STEPS = {"sampling_probability": 1_024 / 39_073, "steps": 200}
@@ -97,7 +97,7 @@ def _queries(scale):
 @pytest.mark.parametrize("rule", ["moments", "amortized", "pld"])
 def test_family_is_at_most_the_epsilon_asked_for_when_it_is_calibrated(rule, epsilon, relation):
     terms = make_terms(rule, epsilon, relation=relation)
-    choice = terms.calibrate_charges(_queries)
+    choice = calibrate(terms, _queries)
     assert choice.accountant is ACCOUNTANTS[rule]
     assert choice.noise_unit == "noise_scale"
     assert list(choice.charges()) == _queries(choice.noise)
@@ -112,18 +112,18 @@ def test_family_is_at_most_the_epsilon_asked_for_when_it_is_calibrated(rule, eps
 
 
 def test_family_choice_says_what_the_others_would_have_said_when_it_is_made():
-    choice = make_terms().calibrate_charges(_queries)
+    choice = calibrate(make_terms(), _queries)
     # So many selections that pld gives what moments gives.
     assert choice.accountant is MOMENTS
     assert "noise scales" in choice.reason
     assert "moments needs least noise" in choice.reason
     check_alternatives(choice)
     for accountant, noise, _ in choice.alternatives:
-        assert make_terms(accountant.name).calibrate_charges(_queries).noise == noise
+        assert calibrate(make_terms(accountant.name), _queries).noise == noise
 
 
 def test_family_of_gaussians_is_calibrated_exactly_when_amortized_knows_their_curve():
-    choice = make_terms().calibrate_charges(lambda scale: [(Gaussian(noise_multiplier=scale), 30)])
+    choice = calibrate(make_terms(), lambda scale: [(Gaussian(noise_multiplier=scale), 30)])
     assert choice.accountant is AMORTIZED
     others = {item.accountant: item.noise for item in choice.alternatives}
     assert others[PLD] == choice.noise < others[MOMENTS]
@@ -131,19 +131,20 @@ def test_family_of_gaussians_is_calibrated_exactly_when_amortized_knows_their_cu
 
 @pytest.mark.parametrize("of_steps", [False, True], ids=["family", "steps"])
 def test_choice_takes_other_charges_off_first_when_there_are_some(of_steps):
-    def calibrate(terms: Terms) -> AccountantChoice:
-        return terms.calibrate_steps(**STEPS) if of_steps else terms.calibrate_charges(_queries)
+    def choose(terms: Terms) -> AccountantChoice:
+        return terms.calibrate_steps(**STEPS) if of_steps else calibrate(terms, _queries)
 
     selection = (StableSelection(epsilon=0.5, delta=DELTA / 2), 1)
-    after = calibrate(make_terms(others=[selection]))
-    assert after.noise > calibrate(make_terms()).noise
+    after = choose(make_terms(others=[selection]))
+    assert after.noise > choose(make_terms()).noise
     assert after.charges()[0] == selection
     assert after.epsilon() <= 1.0
 
 
 def test_family_ends_at_its_limits_when_no_scale_is_enough_or_the_budget_is_absurd():
     with pytest.raises(PrivacyError, match="noise scale above"):
-        make_terms("moments").calibrate_charges(
-            lambda scale: [(Gaussian(noise_multiplier=1.0), 1), (ExponentialSelection(epsilon=1 / scale), 1)]
+        calibrate(
+            make_terms("moments"),
+            lambda scale: [(Gaussian(noise_multiplier=1.0), 1), (ExponentialSelection(epsilon=1 / scale), 1)],
         )
-    assert make_terms("amortized", 1e30).calibrate_charges(_queries).noise == NOISE_SCALES[0]
+    assert calibrate(make_terms("amortized", 1e30), _queries).noise == NOISE_SCALES[0]

@@ -133,7 +133,10 @@ class Accountant(ABC):
         composed_epsilon = self._composed_epsilon(ordered, delta=delta_left, neighboring_relation=neighboring_relation)
         if math.isnan(composed_epsilon):
             raise PrivacyError(f"The {self.name} accountant found no number for these settings.")
-        composed_epsilon = min(composed_epsilon, _sum_of_selections(ordered, neighboring_relation))
+        selections = [(event, count) for event, count in ordered if isinstance(event, ExponentialSelection)]
+        if len(selections) == len(ordered):
+            by_sum = sum(count * loss_range(event, neighboring_relation) for event, count in selections)
+            composed_epsilon = min(composed_epsilon, by_sum)
         return (selection_epsilon + max(0.0, composed_epsilon)) * (1 + ROUNDING)
 
     def __str__(self) -> str:
@@ -188,13 +191,3 @@ def merge_gaussians(charges: Sequence[ComposedCharge]) -> list[ComposedCharge]:
 def loss_range(event: ExponentialSelection, neighboring_relation: NeighboringRelation) -> float:
     """The length of the interval in which the privacy loss of a selection lies."""
     return event.epsilon * event.get_factor(neighboring_relation)
-
-
-def _sum_of_selections(charges: Sequence[ComposedCharge], neighboring_relation: NeighboringRelation) -> float:
-    """Adds the epsilons of exponential mechanisms; infinite if there is anything else."""
-    total = 0.0
-    for event, count in charges:
-        if not isinstance(event, ExponentialSelection):
-            return math.inf
-        total += count * loss_range(event, neighboring_relation)
-    return total

@@ -12,7 +12,7 @@ from dpwgan.privacy.accountants.discrete_gaussian import _log_spread, stand_in
 from dpwgan.privacy.events import DiscreteGaussian, ExponentialSelection, Gaussian, discrete_gaussian, round_up_stddev
 from tests.plans import make_terms
 from tests.privacy.brute_force import find_delta, find_epsilon, round_at_random
-from tests.privacy.charges import ACCOUNTANTS, ALL, RELATIONS, ZERO_OUT, ask, take_steps
+from tests.privacy.charges import ACCOUNTANTS, ALL, RELATIONS, ZERO_OUT, ask, calibrate, take_steps
 
 MOMENTS, AMORTIZED, PLD = ALL
 
@@ -146,7 +146,7 @@ def test_family_with_whole_number_noise_is_within_its_budget_when_calibrated(rul
             take_steps(0.02, max(1.0, scale), 50),
         ]
 
-    choice = make_terms(rule=rule, epsilon=epsilon, delta=1e-9).calibrate_charges(charges)
+    choice = calibrate(make_terms(rule=rule, epsilon=epsilon, delta=1e-9), charges)
     # A scale of four digits: the next one less is up to a thousandth away.
     assert 0.985 * epsilon < choice.epsilon() <= epsilon
     if rule == "auto":
