@@ -74,29 +74,22 @@ def _bracket(
     search ends. If even `least` is enough, both ends are that one; if `most` is not, both are that.
     """
     noise = _round_up(min(max(near, least), most))
-    epsilon = ask(noise)
-    step = _FIRST_STEP
-    if epsilon <= target:
-        while True:
-            upper, upper_epsilon = noise, epsilon
-            if upper <= least:
-                return upper, upper_epsilon, upper, upper_epsilon
-            factor = 4.0 if epsilon <= 0 else min(4.0, max(step, 1.05 * math.sqrt(target / epsilon)))
-            noise = _round_up(max(least, upper / factor))
-            step *= step
-            epsilon = ask(noise)
-            if epsilon > target:
-                return noise, epsilon, upper, upper_epsilon
+    epsilon, step = ask(noise), _FIRST_STEP
+    enough = epsilon <= target
     while True:
-        lower, lower_epsilon = noise, epsilon
-        if lower >= most:
-            return lower, lower_epsilon, lower, lower_epsilon
-        factor = 16.0 if math.isinf(epsilon) else min(16.0, max(step, 1.05 * epsilon / target))
-        noise = _round_up(min(most, lower * factor))
+        last = noise, epsilon
+        if noise <= least if enough else noise >= most:
+            return (*last, *last)
+        if enough:
+            factor = 4.0 if epsilon <= 0 else min(4.0, max(step, 1.05 * math.sqrt(target / epsilon)))
+            noise = _round_up(max(least, noise / factor))
+        else:
+            factor = 16.0 if math.isinf(epsilon) else min(16.0, max(step, 1.05 * epsilon / target))
+            noise = _round_up(min(most, noise * factor))
         step *= step
         epsilon = ask(noise)
-        if epsilon <= target:
-            return lower, lower_epsilon, noise, epsilon
+        if (epsilon <= target) is not enough:
+            return (noise, epsilon, *last) if enough else (*last, noise, epsilon)
 
 
 def _on_the_line(best: tuple[float, float], second: tuple[float, float], *, target: float) -> float:

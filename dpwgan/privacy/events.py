@@ -14,7 +14,8 @@ from dpwgan.errors import PrivacyError
 from dpwgan.privacy.budget import NeighboringRelation
 
 
-def _refuse_unless_positive(name: str, value: float) -> None:
+def refuse_unless_positive(name: str, value: float) -> None:
+    """Passes a size. Raises: PrivacyError, by that name, unless it is finite and above 0."""
     if not (math.isfinite(value) and value > 0):
         raise PrivacyError(f"{name} must be finite and above 0; it is {value!r}.")
 
@@ -33,7 +34,7 @@ class _Numbers:
             value = float(given)  # numpy's numbers are described and compared otherwise
             object.__setattr__(self, name, value)
             if name in ("epsilon", "noise_multiplier"):
-                _refuse_unless_positive(name, value)
+                refuse_unless_positive(name, value)
             elif name == "sampling_probability" and not 0 < value <= 1:
                 raise PrivacyError(f"{name} must lie above 0 and not above 1; it is {value!r}.")
             elif name == "delta" and not 0 < value < 1:
@@ -49,8 +50,18 @@ class _Numbers:
         return {"event": name, **{key: value for key, value in vars(self).items() if (key, value) != ("rows", 1)}}
 
 
+class _Moved(_Numbers):
+    """An event of which a replaced record moves at most so many times what one that is zeroed out does."""
+
+    replace_one_factor: float = 2.0
+
+    def get_factor(self, neighboring_relation: NeighboringRelation) -> float:
+        """How many times the zero-out sensitivity a record moves it by under a relation."""
+        return self.replace_one_factor if neighboring_relation is NeighboringRelation.REPLACE_ONE else 1.0
+
+
 @dataclass(frozen=True, kw_only=True)
-class PoissonGaussian(_Numbers):
+class PoissonGaussian(_Moved):
     """A sum over a Poisson sample, released with Gaussian noise.
 
     Privacy: each record is in the sample independently with `sampling_probability`; one record moves the sum by at
@@ -77,7 +88,7 @@ class PoissonGaussian(_Numbers):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gaussian(_Numbers):
+class Gaussian(_Moved):
     """A function of all records, released with Gaussian noise.
 
     Privacy: zeroing out a record moves the function by at most one L2 sensitivity, and the noise has stddev
@@ -142,7 +153,7 @@ class StableSelection(_Numbers):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExponentialSelection(_Numbers):
+class ExponentialSelection(_Moved):
     """The exponential mechanism: one of a public list, drawn with probability proportional to e^(epsilon u / (2 D)).
 
     Privacy: D bounds how much zeroing out a record moves any score u, so that the privacy loss of a draw lies in an
@@ -157,7 +168,7 @@ class ExponentialSelection(_Numbers):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pure(_Numbers):
+class Pure(_Moved):
     """A function of all records, released with noise that has no delta.
 
     Privacy: the release is `epsilon`-DP under zero-out, and has at most `replace_one_factor` times that epsilon where a
@@ -170,8 +181,7 @@ class Pure(_Numbers):
 
     def get_epsilon(self, neighboring_relation: NeighboringRelation) -> float:
         """The epsilon of one release under a relation."""
-        replacing = neighboring_relation is NeighboringRelation.REPLACE_ONE
-        return self.epsilon * (self.replace_one_factor if replacing else 1.0)
+        return self.epsilon * self.get_factor(neighboring_relation)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,9 +216,9 @@ class PublishedClaim:
     source: str
 
     def __post_init__(self) -> None:
-        _refuse_unless_positive("a published epsilon", self.epsilon)
+        refuse_unless_positive("a published epsilon", self.epsilon)
         if self.provable_epsilon is not None:
-            _refuse_unless_positive("a provable epsilon", self.provable_epsilon)
+            refuse_unless_positive("a provable epsilon", self.provable_epsilon)
         if self.delta is not None and not 0 < self.delta < 1:
             raise PrivacyError(f"a published delta must lie strictly between 0 and 1; it is {self.delta!r}.")
 
@@ -262,7 +272,7 @@ def round_up_stddev(stddev: float) -> float:
 
     Raises: PrivacyError unless it is finite and above 0.
     """
-    _refuse_unless_positive("stddev", stddev)
+    refuse_unless_positive("stddev", stddev)
     part, power = math.frexp(max(stddev, 2.0**-20))
     return math.ldexp(math.ceil(math.ldexp(part, 32)), power - 32)
 

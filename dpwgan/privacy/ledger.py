@@ -175,9 +175,7 @@ class Ledger:
         if isinstance(times, bool) or not isinstance(times, int) or times < 1:
             raise PrivacyError(f"A reservation needs a whole number of acts of at least 1; it is {times!r}.")
         epsilon = self.accountant.get_epsilon(
-            [*self._reserved(), release.charge],
-            delta=self.budget.delta,
-            neighboring_relation=self.neighboring_relation,
+            [*self._reserved(), release.charge], delta=self.budget.delta, neighboring_relation=self.neighboring_relation
         )
         if isinstance(event, Unprotected):
             if not self.no_guarantee:

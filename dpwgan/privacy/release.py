@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.errors import PrivacyError
-from dpwgan.privacy.events import DiscreteGaussian, Event, Gaussian, Laplace, PoissonGaussian
+from dpwgan.privacy.events import DiscreteGaussian, Event, Gaussian, Laplace, PoissonGaussian, refuse_unless_positive
 from dpwgan.privacy.mechanisms.laplace import find_scale
 
 
@@ -35,8 +35,7 @@ class Release:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.sensitivity) and self.sensitivity > 0):
-            raise PrivacyError(f"sensitivity must be finite and above 0; it is {self.sensitivity!r}.")
+        refuse_unless_positive("sensitivity", self.sensitivity)
         if isinstance(self.event, DiscreteGaussian) and self.sensitivity != self.event.sensitivity:
             raise PrivacyError(f"{self.label}: a row in {self.event.cells} counts moves them by the root of that.")
 

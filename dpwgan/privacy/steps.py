@@ -84,7 +84,14 @@ class Steps:
         """
         if self._with_noise and self._noises != self._batches:
             raise PrivacyError(f"{self.release.label}: a batch was drawn before the noise of the one before it.")
-        self._batches = self._use(self._batches, steps)
+        if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+            raise PrivacyError(f"Steps are taken by a whole number of at least 1; it is {steps!r}.")
+        taken, charged = self._batches, self._count_charged()
+        if taken + steps > charged:
+            raise PrivacyError(
+                f"{self.release.label}: {taken} of {charged} charged steps are taken; {steps} more would pass them."
+            )
+        self._batches += steps
         return [self._source.draw_batch(self.release, records) for _ in range(steps)]
 
     def draw_words(self, pairs: int, *, steps: int = 1) -> Words:
@@ -122,13 +129,3 @@ class Steps:
         if self._noises + steps > self._batches:
             raise PrivacyError(f"{self.release.label}: noise was asked for without a batch.")
         self._noises += steps
-
-    def _use(self, used: int, steps: int) -> int:
-        if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-            raise PrivacyError(f"Steps are taken by a whole number of at least 1; it is {steps!r}.")
-        charged = self._count_charged()
-        if used + steps > charged:
-            raise PrivacyError(
-                f"{self.release.label}: {used} of {charged} charged steps are taken; {steps} more would pass them."
-            )
-        return used + steps

@@ -1,7 +1,7 @@
 """The terms of a plan: its budget, its accountant and why that one, and how much noise they require."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -219,22 +219,18 @@ class Terms:
     def calibrate(self, releases: Callable[[float], Iterable[Release]]) -> AccountantChoice:
         """Chooses the accountant, and the least noise scale at which releases fit the budget.
 
-        `releases` makes them at a scale, noisier as it grows. The plan holds those that it makes at the chosen one.
+        `releases` makes them at a scale, noisier as it grows: say, with noise multipliers that are multiples of it and
+        selections' epsilons in inverse proportion. The plan holds those that it makes at the chosen one.
         Raises: PrivacyError if the budget cannot be met.
         """
-        return self.calibrate_charges(lambda scale: [release.charge for release in releases(scale)])
 
-    def calibrate_charges(self, charges: Callable[[float], Sequence[Charge]]) -> AccountantChoice:
-        """Chooses the accountant for a family of charges, and the least noise scale with which it meets the budget.
+        def charges(scale: float) -> tuple[Charge, ...]:
+            return tuple(release.charge for release in releases(scale))
 
-        `charges` gives the family at a scale, noisier as the scale grows: say, Gaussians with a noise multiplier that
-        is a multiple of the scale, and selections with an epsilon that is inversely proportional to it.
-        Raises: PrivacyError if the budget cannot be met.
-        """
         needs = _find_needs(lambda accountant, near: self.find_noise_scale(accountant, charges, near=near))
         chosen, noise = self._find_least(needs)
         reason = self._reason_by_noise(chosen, needs, unit="noise scales")
-        return self._conclude(chosen, noise, tuple(charges(noise)), needs, reason=reason)
+        return self._conclude(chosen, noise, charges(noise), needs, reason=reason)
 
     def calibrate_steps(self, *, sampling_probability: float, steps: int) -> AccountantChoice:
         """Chooses the accountant for so many critic steps, and the least noise with which it meets the budget.

@@ -6,28 +6,17 @@ import dp_accounting
 import numpy as np
 import pytest
 
-from dpwgan.privacy.accountants.amortized import AMORTIZED
-from dpwgan.privacy.accountants.moments import MOMENTS, sampled_gaussian_divergences
-from dpwgan.privacy.accountants.pld import PLD
-from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import PoissonGaussian
+from dpwgan.privacy.accountants.moments import sampled_gaussian_divergences
 from tests.plans import make_terms
+from tests.privacy.charges import AMORTIZED, MOMENTS, PLD, ask, take_steps
 from tests.privacy.reference_events import to_dp_event
-
-ZERO_OUT = NeighboringRelation.ZERO_OUT
-
-
-def _epsilon(accountant, q, noise, steps, delta):
-    event = PoissonGaussian(sampling_probability=q, noise_multiplier=noise)
-    return accountant.get_epsilon([(event, steps)], delta=delta, neighboring_relation=ZERO_OUT)
 
 
 def test_moments_of_2016_give_1_26_when_q_is_a_hundredth_and_steps_are_10000():
     # Abadi et al. 2016, arXiv:1607.00133, section 3.2: epsilon 1.26 at delta 1e-5 for q = 0.01, sigma = 4, 10,000
     # steps. Theirs are whole orders up to 33 and the plain conversion, which gives 1.2586 when computed again.
     orders = range(2, 34)
-    event = PoissonGaussian(sampling_probability=0.01, noise_multiplier=4.0)
-    divergences = sampled_gaussian_divergences(event, orders=orders)
+    divergences = sampled_gaussian_divergences(take_steps(0.01, 4.0)[0], orders=orders)
     epsilon = np.min(10_000 * divergences + math.log(1e5) / (np.array(orders) - 1))
     assert round(float(epsilon), 4) == 1.2586
     assert round(float(epsilon), 2) == 1.26
@@ -47,28 +36,29 @@ def test_moments_of_2016_give_1_26_when_q_is_a_hundredth_and_steps_are_10000():
     ],
 )
 def test_moments_epsilon_is_the_published_one_when_computed_again(q, noise, steps, delta, published, digits):
-    assert round(_epsilon(MOMENTS, q, noise, steps, delta), digits) == published
+    assert round(ask(MOMENTS, [take_steps(q, noise, steps)], delta=delta), digits) == published
 
 
 @pytest.mark.parametrize(
-    ("q", "noise", "steps", "delta", "interval", "published", "digits"),
+    ("q", "noise", "steps", "delta", "published", "digits"),
     [
-        # dp_accounting 0.4.3 on grids of these intervals; every grid is an upper bound, and a coarse one is higher.
-        (0.01, 4.0, 10_000, 1e-5, 1e-3, 0.9600, 4),
-        (150 / 60_000, 1.3, 6_000, 1e-5, 1e-3, 0.6506, 4),
-        (0.04, 1.5, 2_250, 1e-5, 1e-3, 6.7695, 4),
+        # dp_accounting 0.4.3 on grids of 1e-3; every grid is an upper bound, and a coarse one is higher.
+        (0.01, 4.0, 10_000, 1e-5, 0.9600, 4),
+        (150 / 60_000, 1.3, 6_000, 1e-5, 0.6506, 4),
+        (0.04, 1.5, 2_250, 1e-5, 6.7695, 4),
         # jax_privacy, accounting.py: 3.77.
-        (0.1, 3.0, 512, 1e-6, 1e-3, 3.770, 3),
+        (0.1, 3.0, 512, 1e-6, 3.770, 3),
     ],
 )
 def test_pld_epsilon_is_at_or_just_below_the_published_one_when_the_grid_is_finer(
-    q, noise, steps, delta, interval, published, digits
+    q, noise, steps, delta, published, digits
 ):
-    event = to_dp_event(PoissonGaussian(sampling_probability=q, noise_multiplier=noise))
-    reference = dp_accounting.pld.PLDAccountant(value_discretization_interval=interval).compose(event, steps)
+    event, _ = charge = take_steps(q, noise, steps)
+    reference = dp_accounting.pld.PLDAccountant(value_discretization_interval=1e-3)
+    reference.compose(to_dp_event(event), steps)
     assert round(reference.get_epsilon(delta), digits) == published
     # Ours has settled to 0.2%; where the published grid was as fine, it may be above by that much.
-    assert 0.98 * published <= _epsilon(PLD, q, noise, steps, delta) <= 1.002 * published
+    assert 0.98 * published <= ask(PLD, [charge], delta=delta) <= 1.002 * published
 
 
 @pytest.mark.parametrize(

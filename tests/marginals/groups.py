@@ -1,9 +1,15 @@
-"""Rows of groups that hang together, and codes of a mixture, both small and random."""
+"""Rows of groups that hang together, and codes of a mixture, both small and random; and what loops say of them."""
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
+
+from dpwgan.marginals.groups import GroupLayout, Marginal
+from dpwgan.marginals.mixture import Mixture
+
+Floats = npt.NDArray[np.float64]
 
 
 def make_groups(records: int, *, sizes: Sequence[int], seed: int) -> npt.NDArray[np.int32]:
@@ -28,3 +34,51 @@ def replace_row(groups: npt.NDArray[np.int32], row: int, *, by: Sequence[int]) -
     other = groups.copy()
     other[row] = by
     return other
+
+
+def make_mixture(codes: int, *, layout: GroupLayout, seed: int = 1, spread: float = 2.0) -> Mixture:
+    """Draws the logits of a mixture."""
+    rng = np.random.default_rng(seed)
+    return Mixture(layout.sizes, (spread * rng.standard_normal((codes, layout.width))).astype(np.float32))
+
+
+def list_cells(marginal: Marginal, layout: GroupLayout) -> list[tuple[int, ...]]:
+    """All combinations of groups of a marginal."""
+    return list(itertools.product(*(range(layout.sizes[attribute]) for attribute in marginal)))
+
+
+def count_by_loop(groups: npt.NDArray[np.int32], marginal: Marginal, layout: GroupLayout) -> Floats:
+    """The counts of a marginal, row by row."""
+    counts = np.zeros([layout.sizes[attribute] for attribute in marginal])
+    for row in groups:
+        counts[tuple(row[attribute] for attribute in marginal)] += 1
+    return counts
+
+
+def answer_by_loop(probabilities: npt.NDArray[np.floating], marginal: Marginal, layout: GroupLayout) -> Floats:
+    """The mean over codes of the product of their probabilities, cell by cell, in float64."""
+    answers = np.zeros([layout.sizes[attribute] for attribute in marginal])
+    for cell in list_cells(marginal, layout):
+        places = [layout.starts[attribute] + group for attribute, group in zip(marginal, cell, strict=True)]
+        answers[cell] = probabilities[:, places].astype(np.float64).prod(axis=1).mean()
+    return answers
+
+
+def find_slope(value: Callable[[Floats], float], at: Floats, *, step: float = 1e-5) -> Floats:
+    """The slope of a function by differences, place by place."""
+    slope = np.empty_like(at)
+    for place in np.ndindex(*at.shape):
+        change = np.zeros_like(at)
+        change[place] = step
+        slope[place] = (value(at + change) - value(at - change)) / (2 * step)
+    return slope
+
+
+def are_joined(attributes: Sequence[int], marginals: Iterable[Marginal]) -> bool:
+    """Whether paths of pairs of those marginals, inside these attributes, lead from any of them to any other."""
+    inside = set(attributes)
+    pairs = {pair for found in marginals for pair in itertools.combinations(found, 2) if set(pair) <= inside}
+    reached = {attributes[0]}
+    for _ in attributes:
+        reached |= {end for pair in pairs if set(pair) & reached for end in pair}
+    return reached == inside

@@ -1,11 +1,13 @@
 """Tables for the tests of cells: every dialect of column, and random legal rows."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from dpwgan.marginals import one_ways
 from dpwgan.marginals.one_ways import OneWayPlan, OneWays
+from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.encoded import EncodedTable, choose_number_type, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, Column, NumericColumn, Schema
 from tests.ledgers import open_ledger
@@ -26,6 +28,9 @@ COLUMNS: tuple[Column, ...] = (
     NumericColumn(name="lone", minimum=0.1, maximum=1.9, integer=False, decimals=0),
     NumericColumn(name="hours", minimum=0, maximum=99, integer=True, edges=(0, 20, 40, 99), missing=("",)),
 )
+NARROW = [column for column in COLUMNS if column.name not in ("wide", "weight", "pay")]
+"""Those that are looked at once."""
+
 SCHEMA = Schema(columns=COLUMNS, sha256="0" * 64)
 SPANS = lay_out_spans(SCHEMA)
 
@@ -54,7 +59,19 @@ def make_encoded(
     return EncodedTable(codes=codes, numbers=numbers, spans=spans)
 
 
+def replace_first_row(encoded: EncodedTable, other: EncodedTable) -> EncodedTable:
+    """Gives the rows with the first one replaced by that of another table."""
+    parts = ((getattr(other, name)[:1], getattr(encoded, name)[1:]) for name in ("codes", "numbers"))
+    codes, numbers = map(np.concatenate, parts)
+    return replace(encoded, codes=codes, numbers=numbers)
+
+
 def measure_one_ways(encoded: EncodedTable, plan: OneWayPlan, *, noise_multiplier: float, seed: int = 0) -> OneWays:
     """Releases the one-way counts of a plan, by a ledger of their own."""
-    ledger = open_ledger(plan.plan_releases("counts", noise_multiplier=noise_multiplier), source=seed)
+    releases = plan.plan_releases("counts", noise_multiplier=noise_multiplier)
+    return measure_by(open_ledger(releases, source=seed), encoded, plan)
+
+
+def measure_by(ledger: Ledger, encoded: EncodedTable, plan: OneWayPlan) -> OneWays:
+    """Releases the one-way counts of a plan that a ledger holds as "counts"."""
     return one_ways.measure_one_ways(hold(encoded), plan, ledger=ledger, label="counts")

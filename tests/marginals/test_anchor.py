@@ -10,14 +10,7 @@ import pytest
 
 from dpwgan.errors import PrivacyError
 from dpwgan.marginals import anchor, measurements, one_ways
-from dpwgan.marginals.anchor import (
-    ONE_WAYS_LABEL,
-    AnchorDesign,
-    AnchorSettings,
-    FittedAnchor,
-    fit_anchor,
-    plan_anchor,
-)
+from dpwgan.marginals.anchor import ONE_WAYS_LABEL, AnchorDesign, AnchorSettings, FittedAnchor, fit_anchor, plan_anchor
 from dpwgan.marginals.code_information import CodeInformation
 from dpwgan.marginals.pairs import MOMENTS_LABEL
 from dpwgan.marginals.queries import ANSWER_LABEL, SELECTION_LABEL
@@ -25,7 +18,7 @@ from dpwgan.plan import Plan
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import make_streams
-from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.encoded import EncodedTable, TableShape
 from tests.ledgers import Watcher, open_ledger, watch_reads
 from tests.methods.privacy_totals import total_rho
 from tests.methods.runs import NARROW, make_table, reserve
@@ -38,9 +31,10 @@ FAST = AnchorSettings(rounds=3, codes=40, fit_steps=8)
 
 
 def make_plan(
-    encoded: EncodedTable, *, kind: anchor.Kind = "queries", settings: AnchorSettings = FAST, **terms: Any
+    table: EncodedTable | TableShape, *, kind: anchor.Kind = "queries", settings: AnchorSettings = FAST, **terms: Any
 ) -> Plan[AnchorDesign]:
-    return plan_anchor(encoded.shape, make_terms(**terms), kind=kind, settings=settings)
+    shape = table if isinstance(table, TableShape) else table.shape
+    return plan_anchor(shape, make_terms(**terms), kind=kind, settings=settings)
 
 
 def fit(
@@ -75,7 +69,6 @@ def test_releases_take_their_share_of_rho_when_added_up(kind, columns, share):
 
 def test_lines_are_those_of_the_kind_when_reserved():
     encoded = make_table(300)
-    attributes = len(NARROW)
     lines = {
         kind: {release.label: release.times for release in make_plan(encoded, kind=kind, epsilon=30.0).releases}
         for kind in KINDS
@@ -88,11 +81,8 @@ def test_lines_are_those_of_the_kind_when_reserved():
         assert [release.label for release in plan.releases] == [ONE_WAYS_LABEL]
         assert len(fit(lone, plan).generator.probabilities()) == 1
     assert lines["moments"] == {ONE_WAYS_LABEL: 1, MOMENTS_LABEL: 1}
-    assert lines["queries"] == {
-        ONE_WAYS_LABEL: 1,
-        SELECTION_LABEL: attributes - 1 + 3,
-        ANSWER_LABEL: attributes - 1 + 3,
-    }
+    questions = len(NARROW) - 1 + 3
+    assert lines["queries"] == {ONE_WAYS_LABEL: 1, SELECTION_LABEL: questions, ANSWER_LABEL: questions}
     assert make_plan(encoded, epsilon=0.05).design.queries == 2 + 3
 
 
@@ -138,12 +128,8 @@ def test_columns_have_more_groups_when_they_are_few():
     assert [count(columns) for columns in (2, 8, 9, 100)] == [(128, 512), (128, 512), (128, 455), (128, 128)]
 
 
-READS: list[tuple[Any, str]] = [
-    (one_ways, "count_one_ways"),
-    (measurements, "count_pairs"),
-    (measurements, "count_marginals"),
-]
-"""Where rows are turned into exact counts."""
+# Where rows are turned into exact counts.
+READS = [(one_ways, "count_one_ways"), (measurements, "count_pairs"), (measurements, "count_marginals")]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -200,32 +186,21 @@ def test_fitted_generator_is_near_the_table_when_there_is_hardly_any_noise(kind)
 
 def test_three_way_strength_is_public_when_the_table_is_large():
     """Three-way marginals come with n and epsilon alone, not with what the rows hold."""
-    shape = make_table(300).shape
-    large = type(shape)(records=10_000_000, spans=shape.spans)
-    ways = {
-        records.records: plan_anchor(
-            records,
-            make_terms(delta=1e-9),
-            kind="queries",
-            settings=AnchorSettings(),
-        ).design.ways
-        for records in (shape, large)
-    }
-    assert ways == {300: 2, 10_000_000: 5}
+    small = make_table(300).shape
+    plans = [
+        make_plan(shape, settings=AnchorSettings(), delta=1e-9) for shape in (small, replace(small, records=10**7))
+    ]
+    assert [plan.design.ways for plan in plans] == [2, 5]
 
 
 def test_information_weight_is_public_and_follows_the_strength_when_none_is_asked_for():
     shape = make_table(300).shape
-    asked = AnchorSettings(information_weight=0.25)
     plans = {
-        (epsilon, settings.information_weight): plan_anchor(
-            shape,
-            make_terms(epsilon=epsilon, delta=1e-9),
-            kind="queries",
-            settings=settings,
+        (epsilon, weight): make_plan(
+            shape, settings=AnchorSettings(information_weight=weight), epsilon=epsilon, delta=1e-9
         ).design
         for epsilon in (0.1, 1.0)
-        for settings in (AnchorSettings(), asked)
+        for weight in (None, 0.25)
     }
     weights = {key: plan.information_weight for key, plan in plans.items()}
     assert weights[0.1, 0.25] == weights[1.0, 0.25] == 0.25
@@ -233,12 +208,7 @@ def test_information_weight_is_public_and_follows_the_strength_when_none_is_aske
     assert weights[1.0, None] / weights[0.1, None] == pytest.approx(10.0, rel=0.1)
     assert all(plan.summary()["information_weight"] == plan.information_weight for plan in plans.values())
     # It moves no answer by more than so many stddevs of its noise, so that large tables are met more closely.
-    large = plan_anchor(
-        type(shape)(records=10_000_000, spans=shape.spans),
-        make_terms(delta=1e-9),
-        kind="queries",
-        settings=AnchorSettings(),
-    ).design
+    large = make_plan(replace(shape, records=10**7), settings=AnchorSettings(), delta=1e-9).design
     assert large.information_weight * large.answer_stddev == pytest.approx(2.0)
 
 

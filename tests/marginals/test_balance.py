@@ -1,9 +1,13 @@
+import itertools
+
 import numpy as np
 import pytest
 
 from dpwgan.marginals import balance as balancing
 from dpwgan.marginals.balance import balance, count_sweeps
+from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.markov_tree import SystematicDraws
+from tests.marginals.groups import count_by_loop
 
 SIZES = (2, 3, 5, 4)
 STARTS = np.cumsum([0, *SIZES[:-1]])
@@ -30,13 +34,10 @@ def draw(rows: int, codes: int, *, seed: int = 0) -> tuple[np.ndarray, np.ndarra
 def sum_squares(groups: np.ndarray, codes: np.ndarray, probabilities: np.ndarray) -> float:
     """What is too much or missing of each pair, in squares over what is expected, row by row in float64."""
     table, total = probabilities.astype(np.float64), 0.0
-    for left in range(len(SIZES)):
-        for right in range(left):
-            for a in range(SIZES[left]):
-                for b in range(SIZES[right]):
-                    expected = float((table[codes, STARTS[left] + a] * table[codes, STARTS[right] + b]).sum())
-                    count = int(((groups[:, left] == a) & (groups[:, right] == b)).sum())
-                    total += (expected - count) ** 2 / (expected + 1)
+    for pair in itertools.combinations(range(len(SIZES)), 2):
+        for (a, b), count in np.ndenumerate(count_by_loop(groups, pair, GroupLayout(SIZES))):
+            expected = float((table[codes, STARTS[pair[0]] + a] * table[codes, STARTS[pair[1]] + b]).sum())
+            total += (expected - count) ** 2 / (expected + 1)
     return total
 
 

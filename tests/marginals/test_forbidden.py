@@ -17,6 +17,7 @@ from dpwgan.marginals.one_ways import plan_one_ways
 from dpwgan.marginals.zeros import ForbiddenMass, mask
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.specs import parse_specs
+from tests.marginals.groups import answer_by_loop
 
 
 def lay_out(columns: dict[str, Any], rules: list[Any], cuts: dict[str, list[int]]) -> tuple[Coarsening, TableEncoder]:
@@ -48,40 +49,36 @@ SHORT = {"type": "integer", "min": 0, "max": 9}
 CODES = {"type": "enum", "values": ["a", "b", "c", "d"], "missing": ["N"]}
 
 
-@pytest.mark.parametrize(
-    ("rule", "empty"),
-    [
-        ("x <= y", [(1, 0), (2, 0), (2, 1)]),
-        ("x < y", [(1, 0), (2, 0), (2, 1)]),
-        ("x = y", [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]),
-        ("x <> 15000 OR y = 15000", []),
-        ("x >= 10000 OR y < 20000", [(0, 2)]),
-        ("x > 10000 OR y < 20000", [(0, 2)]),
-        ("x + y <= 5", []),  # the ends of intervals do not speak for arithmetic
-    ],
-)
-def test_groups_of_long_ranges_are_forbidden_where_no_cell_of_theirs_is_allowed(rule: str, empty: list[Any]) -> None:
-    starts = [0, 10_000, 20_000]
-    coarsening, encoder = lay_out({"x": LONG, "y": LONG}, [rule], {"x": starts, "y": starts})
-    zeros = find_zeros(coarsening, encoder.list_rules())
-    assert [tuple(cell) for cell in np.argwhere(zeros.get((0, 1), np.zeros((3, 3))))] == empty
+_ORDER = [(1, 0), (2, 0), (2, 1)]
+_RULES_OF_NUMBERS = {
+    "x <= y": _ORDER,
+    "x < y": _ORDER,
+    "x = y": [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)],
+    "x <> 15000 OR y = 15000": [],
+    "x >= 10000 OR y < 20000": [(0, 2)],
+    "x > 10000 OR y < 20000": [(0, 2)],
+    "x + y <= 5": [],  # the ends of intervals do not speak for arithmetic
+}
+_RULES_OF_DAYS = {
+    "x <= y": _ORDER,
+    "x >= DATE '1827-05-20' OR y < DATE '1854-10-05'": [(0, 2)],
+    "x > DATE '1827-05-20' OR y < TIMESTAMP '1854-10-04 12:00:00'": [(0, 2)],
+    "y - x <= INTERVAL '5 days'": [],
+}
 
 
-@pytest.mark.parametrize("y", [DAYS, HOURS])
 @pytest.mark.parametrize(
-    ("rule", "empty"),
+    ("x", "y", "rule", "empty"),
     [
-        ("x <= y", [(1, 0), (2, 0), (2, 1)]),
-        ("x >= DATE '1827-05-20' OR y < DATE '1854-10-05'", [(0, 2)]),
-        ("x > DATE '1827-05-20' OR y < TIMESTAMP '1854-10-04 12:00:00'", [(0, 2)]),
-        ("y - x <= INTERVAL '5 days'", []),
+        *((LONG, LONG, *rule) for rule in _RULES_OF_NUMBERS.items()),
+        *((DAYS, y, *rule) for y in (DAYS, HOURS) for rule in _RULES_OF_DAYS.items()),
     ],
 )
-def test_groups_of_long_ranges_of_days_are_forbidden_as_those_of_numbers_are(
-    rule: str, empty: list[Any], y: Any
+def test_groups_of_long_ranges_are_forbidden_where_no_cell_of_theirs_is_allowed(
+    x: Any, y: Any, rule: str, empty: list[Any]
 ) -> None:
     starts = [0, 10_000, 20_000]
-    coarsening, encoder = lay_out({"x": DAYS, "y": y}, [rule], {"x": starts, "y": starts})
+    coarsening, encoder = lay_out({"x": x, "y": y}, [rule], {"x": starts, "y": starts})
     zeros = find_zeros(coarsening, encoder.list_rules())
     assert [tuple(cell) for cell in np.argwhere(zeros.get((0, 1), np.zeros((3, 3))))] == empty
 
@@ -155,21 +152,22 @@ def test_shares_that_rules_tie_become_equal_and_each_nearer_to_the_truth() -> No
     assert tie(coarsening, {}) is coarsening
 
 
+def draw_codes(layout: GroupLayout, *, one_ways: Any, codes: int, zeros: Any) -> Any:
+    """First codes along a tree of pairs that hang together in nothing but zeros."""
+
+    def get_conditional(given: int, attribute: int) -> Any:
+        return np.full((layout.sizes[given], layout.sizes[attribute]), 1 / layout.sizes[attribute])
+
+    more = {"get_conditional": get_conditional, "rng": np.random.default_rng(1), "zeros": zeros}
+    return draw_first_codes(layout, [(0, 1), (1, 2)], one_ways=one_ways, codes=codes, **more)
+
+
 def test_first_codes_keep_the_shares_that_rules_would_move() -> None:
     """By the tree alone, which knows pairs with noise, the groups that others rule out lose half of their share."""
     layout = GroupLayout([2, 2, 2])
     zeros = {(0, 1): np.array([[False, True], [True, False]]), (0, 2): np.array([[False, True], [True, False]])}
     zeros = dict(add_implied(zeros, layout.sizes))
-    one_ways = [np.array([0.2, 0.8])] * 3
-    logits = draw_first_codes(
-        layout,
-        [(0, 1), (1, 2)],
-        one_ways=one_ways,
-        get_conditional=lambda a, b: np.array([[0.5, 0.5], [0.5, 0.5]]),
-        codes=400,
-        rng=np.random.default_rng(1),
-        zeros=zeros,
-    )
+    logits = draw_codes(layout, one_ways=[np.array([0.2, 0.8])] * 3, codes=400, zeros=zeros)
     for attribute in range(3):
         drawn = logits[:, layout.get_slice(attribute)].argmax(axis=1)
         assert np.mean(drawn == 0) == pytest.approx(0.2, abs=0.01)
@@ -194,10 +192,7 @@ def test_the_gradient_of_forbidden_mass_is_its_slope(marginal: tuple[int, ...]) 
     loss = ForbiddenMass(layout, zeros, weight=7.0)
     probabilities = rng.random((5, layout.width), np.float32)
     value, gradient = loss.loss_and_gradient(probabilities)
-    mass = sum(
-        np.prod([probabilities[:, layout.starts[a] + g] for a, g in zip(marginal, cell, strict=True)], axis=0).mean()
-        for cell in np.argwhere(zeros[marginal])
-    )
+    mass = answer_by_loop(probabilities, marginal, layout)[zeros[marginal]].sum()
     assert value == pytest.approx(7.0 * mass, rel=1e-5)
     change = rng.standard_normal(probabilities.shape).astype(np.float32)
     moved = (
@@ -208,7 +203,6 @@ def test_the_gradient_of_forbidden_mass_is_its_slope(marginal: tuple[int, ...]) 
 
 
 def test_a_fit_gives_no_mass_to_what_is_forbidden_whatever_noise_says() -> None:
-    rng = np.random.default_rng(5)
     layout = GroupLayout([2, 2, 3])
     zeros = {(0, 1): np.array([[False, True], [True, False]]), (0, 2): np.array([[True, False, False], [False] * 3])}
     zeros = dict(add_implied(zeros, layout.sizes))
@@ -217,15 +211,7 @@ def test_a_fit_gives_no_mass_to_what_is_forbidden_whatever_noise_says() -> None:
     measured.add((0, 1), [[0.45, 0.1], [0.1, 0.35]], stddev=0.02)
     assert measured.get_shares((0, 1)).tolist() == [[pytest.approx(0.45), 0.0], [0.0, pytest.approx(0.35)]]
     one_ways = [np.full(size, 1 / size) for size in layout.sizes]
-    logits = draw_first_codes(
-        layout,
-        [(0, 1), (1, 2)],
-        one_ways=one_ways,
-        get_conditional=lambda a, b: np.full((layout.sizes[a], layout.sizes[b]), 1 / layout.sizes[b]),
-        codes=60,
-        rng=rng,
-        zeros=zeros,
-    )
+    logits = draw_codes(layout, one_ways=one_ways, codes=60, zeros=zeros)
     records = np.stack([logits[:, layout.get_slice(a)].argmax(axis=1) for a in range(3)], axis=1)
     assert not any(flags[tuple(records[:, list(pair)].T)].any() for pair, flags in zeros.items())
     mixture = Mixture(layout.sizes, logits)

@@ -58,9 +58,8 @@ def test_cell_comes_back_when_it_is_written_into_a_row(column):
 )
 def test_every_number_comes_back_exactly_when_its_column_has_as_many_as_can_be(minimum, levels, decimals):
     maximum = minimum + (levels - 1) / 10**decimals
-    column = NumericColumn(
-        name="x", minimum=float(minimum), maximum=maximum, integer=not decimals, decimals=decimals, missing=("",)
-    )
+    kind = {"integer": not decimals, "decimals": decimals, "missing": ("",)}
+    column = NumericColumn(name="x", minimum=float(minimum), maximum=maximum, **kind)
     encoder = TableEncoder(Schema(columns=(column,), sha256="0" * 64), ["x"])
     attribute = lay_out_attributes(encoder.spans)[0]
     assert attribute.levels == levels
@@ -98,13 +97,9 @@ def test_every_row_has_a_legal_cell_when_numbers_are_beyond_their_range():
         assert cells.max() < attribute.cells
 
 
-def test_layout_is_refused_when_a_number_does_not_say_its_levels():
+def test_layout_is_refused_when_a_number_does_not_say_its_levels_and_cells_when_a_code_is_beyond_the_categories():
     span = Span(column="x", role="number", head="linear", start=0, width=1, source=0, categories=0)
     with pytest.raises(DpwganError, match="the levels of column 'x'"):
         lay_out_attributes([span])
-
-
-def test_cells_are_refused_when_a_code_is_beyond_the_categories():
-    encoded = make_empty(2)
     with pytest.raises(DpwganError, match="'letters' is beyond"):
-        lay_out_attributes(SPANS)[0].find_cells(encoded)
+        lay_out_attributes(SPANS)[0].find_cells(make_empty(2))

@@ -13,7 +13,7 @@ from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.markov_tree import Edge, Forest, draw_first_codes, draw_systematically, find_strongest_tree
 from dpwgan.marginals.mixture import Mixture
 from tests.counts import count_marginal
-from tests.marginals.groups import make_groups
+from tests.marginals.groups import are_joined, make_groups
 
 FALSE_ALARM = 1e-6
 Floats = npt.NDArray[np.float64]
@@ -28,13 +28,6 @@ def test_forest_says_who_is_joined_when_edges_are_added():
     assert not any(forest.is_joined((attribute, 4)) for attribute in range(4))
 
 
-def is_spanning(edges: tuple[Edge, ...], *, attributes: int) -> bool:
-    reached = {0}
-    for _ in edges:
-        reached |= {end for edge in edges if set(edge) & reached for end in edge}
-    return len(reached) == attributes
-
-
 @settings(max_examples=30)
 @given(st.integers(2, 5), st.integers(0, 2**31))
 def test_tree_is_the_strongest_of_all_when_every_one_is_tried(attributes, seed):
@@ -44,9 +37,9 @@ def test_tree_is_the_strongest_of_all_when_every_one_is_tried(attributes, seed):
     best = max(
         sum(strengths[edge] for edge in edges)
         for edges in itertools.combinations(pairs, attributes - 1)
-        if is_spanning(edges, attributes=attributes)
+        if are_joined(range(attributes), edges)
     )
-    assert is_spanning(tuple(tree), attributes=attributes)
+    assert are_joined(range(attributes), tree)
     assert sum(strengths[edge] for edge in tree) == pytest.approx(best)
 
 
@@ -92,13 +85,11 @@ def test_each_row_has_its_groups_distribution_when_drawn_again_and_again(draw, b
     table = np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]])
     groups = np.array([0, 1, 1, 0, 0, 1, 0, 0])
     drawn = np.array([draw(table, groups, rng=rng) for _ in range(3_000)])
-    rejected = []
-    for row, group in enumerate(groups):
-        expected = len(drawn) * table[group]
-        counts = np.bincount(drawn[:, row], minlength=3)
-        statistic = float(((counts - expected) ** 2 / expected).sum())
-        rejected.append(stats.chi2.sf(statistic, 2) < FALSE_ALARM / len(groups))
-    assert any(rejected) is broken
+    rejected = [
+        stats.chisquare(np.bincount(own, minlength=3), len(drawn) * table[group]).pvalue < FALSE_ALARM / len(groups)
+        for own, group in zip(drawn.T, groups, strict=True)
+    ]
+    assert bool(np.any(rejected)) is broken
 
 
 def make_tree() -> tuple[GroupLayout, list[Edge], list[Floats], dict[Edge, Floats]]:
@@ -107,10 +98,8 @@ def make_tree() -> tuple[GroupLayout, list[Edge], list[Floats], dict[Edge, Float
     groups = make_groups(2_000, sizes=layout.sizes, seed=4)
     tree = [(0, 1), (1, 2), (1, 3)]
     shares = [count_marginal(groups, (attribute,), layout) / 2_000 for attribute in range(4)]
-    pairs = {}
-    for left, right in tree:
-        pairs[left, right] = count_marginal(groups, (left, right), layout) / 2_000
-        pairs[right, left] = pairs[left, right].T
+    pairs = {edge: count_marginal(groups, edge, layout) / 2_000 for edge in tree}
+    pairs |= {(right, left): joint.T for (left, right), joint in pairs.items()}
     return layout, tree, shares, pairs
 
 

@@ -11,16 +11,11 @@ from dpwgan.marginals.code_information import CodeInformation
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.loss import Probabilities
 from dpwgan.marginals.measurements import MeasuredMarginals, answer_pairs, count_marginals
-from dpwgan.marginals.mixture import Mixture, fit
-from tests.marginals.groups import make_groups
+from dpwgan.marginals.mixture import fit
+from tests.marginals.groups import find_slope, make_groups, make_mixture
 
 SIZES = (3, 1, 4, 2)
 LAYOUT = GroupLayout(SIZES)
-
-
-def make_mixture(codes: int, *, seed: int, spread: float = 2.0) -> Mixture:
-    rng = np.random.default_rng(seed)
-    return Mixture(SIZES, (spread * rng.standard_normal((codes, LAYOUT.width))).astype(np.float32))
 
 
 def soften(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
@@ -34,7 +29,7 @@ def soften(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
 
 @pytest.mark.parametrize("spread", [0.0, 2.0, 1e4])
 def test_probabilities_add_to_one_in_each_attribute_when_logits_are_small_or_huge(spread):
-    probabilities = make_mixture(50, seed=1, spread=spread).probabilities()
+    probabilities = make_mixture(50, layout=LAYOUT, seed=1, spread=spread).probabilities()
     assert probabilities.dtype == np.float32
     assert probabilities.min() >= 0
     for attribute in range(len(SIZES)):
@@ -43,25 +38,17 @@ def test_probabilities_add_to_one_in_each_attribute_when_logits_are_small_or_hug
 
 
 def test_probabilities_are_softmaxes_when_computed_in_float64():
-    mixture = make_mixture(50, seed=2)
+    mixture = make_mixture(50, layout=LAYOUT, seed=2)
     assert mixture.probabilities() == pytest.approx(soften(mixture.logits), abs=1e-6)
 
 
 def test_step_goes_along_the_slope_of_the_softmax_when_compared_with_finite_differences():
     """Adam's first step only shows signs; a second loss, linear in the logits, shows the slope it was given."""
-    mixture = make_mixture(4, seed=3, spread=1.0)
+    mixture = make_mixture(4, layout=LAYOUT, seed=3, spread=1.0)
     logits = mixture.logits.astype(np.float64)
     upstream = np.random.default_rng(4).standard_normal(logits.shape).astype(np.float32)
 
-    def value(at: npt.NDArray[np.float64]) -> float:
-        return float((soften(at) * upstream).sum())  # type: ignore[arg-type]
-
-    expected = np.empty_like(logits)
-    for place in np.ndindex(*logits.shape):
-        ends = [logits.copy(), logits.copy()]
-        ends[0][place] += 1e-5
-        ends[1][place] -= 1e-5
-        expected[place] = (value(ends[0]) - value(ends[1])) / 2e-5
+    expected = find_slope(lambda at: float((soften(at) * upstream).sum()), logits)  # type: ignore[arg-type]
     mixture.probabilities()
     before = mixture.logits.copy()
     mixture.step(upstream, learning_rate=0.01)
@@ -75,7 +62,7 @@ def test_step_goes_along_the_slope_of_the_softmax_when_compared_with_finite_diff
 
 
 def test_steps_are_those_of_adam_when_computed_in_float64():
-    mixture = make_mixture(5, seed=5)
+    mixture = make_mixture(5, layout=LAYOUT, seed=5)
     rng = np.random.default_rng(6)
     logits = mixture.logits.astype(np.float64)
     mean, square = np.zeros_like(logits), np.zeros_like(logits)
@@ -99,9 +86,9 @@ def test_steps_are_those_of_adam_when_computed_in_float64():
 
 @pytest.mark.parametrize("cells", [1, 20, 35])
 def test_steps_are_the_same_when_they_are_taken_in_several_blocks(monkeypatch, cells):
-    whole = make_mixture(5, seed=11)
+    whole = make_mixture(5, layout=LAYOUT, seed=11)
     monkeypatch.setattr(mixture_module, "_BLOCK_CELLS", cells)
-    cut = make_mixture(5, seed=11)
+    cut = make_mixture(5, layout=LAYOUT, seed=11)
     rng = np.random.default_rng(12)
     for _ in range(4):
         upstream = rng.standard_normal((5, LAYOUT.width)).astype(np.float32)
@@ -116,7 +103,7 @@ def test_fit_goes_on_as_if_it_had_not_stopped_when_it_is_packed_between():
     groups = make_groups(200, sizes=SIZES, seed=13)
     losses = [measure_exactly(groups), CodeInformation(weight=0.01)]
     rates = {"steps": 12, "learning_rate": 0.1, "last_rate": 0.01}
-    through, stopped, resumed = (make_mixture(20, seed=seed) for seed in (14, 14, 15))
+    through, stopped, resumed = (make_mixture(20, layout=LAYOUT, seed=seed) for seed in (14, 14, 15))
     fit(through, losses, **rates)  # type: ignore[arg-type]
     kept: list[dict[str, npt.NDArray[np.generic]]] = []
 
@@ -139,7 +126,7 @@ def measure_exactly(groups: npt.NDArray[np.int32]) -> MeasuredMarginals:
 
 def test_fit_reaches_every_pair_when_there_is_no_noise():
     groups = make_groups(500, sizes=SIZES, seed=7)
-    measured, mixture = measure_exactly(groups), make_mixture(100, seed=8)
+    measured, mixture = measure_exactly(groups), make_mixture(100, layout=LAYOUT, seed=8)
     ticks: list[int] = []
     fit(mixture, [measured], steps=1_500, learning_rate=0.1, last_rate=0.001, tick=lambda: ticks.append(1))
     answers = answer_pairs(mixture.probabilities())
@@ -182,7 +169,7 @@ def test_fit_adds_losses_and_lowers_its_rate_when_there_are_several():
 
 def test_next_step_is_a_first_one_when_adam_has_forgotten():
     upstream = np.random.default_rng(9).standard_normal((5, LAYOUT.width)).astype(np.float32)
-    used, fresh = make_mixture(5, seed=10), make_mixture(5, seed=10)
+    used, fresh = make_mixture(5, layout=LAYOUT, seed=10), make_mixture(5, layout=LAYOUT, seed=10)
     for _ in range(3):
         used.probabilities()
         used.step(-upstream, learning_rate=0.1)

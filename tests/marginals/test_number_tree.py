@@ -1,5 +1,6 @@
 """Intervals of a number's levels from noisy looks, against least squares and against every partition."""
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -34,11 +35,8 @@ def take_look(counts: np.ndarray, starts: np.ndarray, *, stddev: float, rng: np.
 
 def make_design(looks: list[Look], levels: int) -> np.ndarray:
     """One row a measured block: which levels it adds up."""
-    rows = []
-    for look in looks:
-        for start, end in zip(look.starts, np.append(look.starts[1:], levels), strict=True):
-            rows.append((np.arange(levels) >= start) & (np.arange(levels) < end))
-    return np.array(rows, float)
+    blocks = [block for look in looks for block in zip(look.starts, [*look.starts[1:], levels], strict=True)]
+    return np.array([(np.arange(levels) >= start) & (np.arange(levels) < end) for start, end in blocks], float)
 
 
 @pytest.mark.parametrize(("levels", "cuts"), [(1, ()), (7, ()), (32, ()), (37, (5, 6)), (150, ()), (129, (1, 64, 100))])
@@ -77,9 +75,8 @@ def partitions(start: int, size: int) -> Iterator[list[tuple[int, int]]]:
     """Every dyadic partition of `size` levels from `start` on."""
     yield [(start, size)]
     if size > 1:
-        for left in partitions(start, size // 2):
-            for right in partitions(start + size // 2, size // 2):
-                yield left + right
+        halves = (partitions(start, size // 2), partitions(start + size // 2, size // 2))
+        yield from (left + right for left, right in itertools.product(*halves))
 
 
 @settings(max_examples=60)

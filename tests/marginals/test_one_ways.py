@@ -1,7 +1,6 @@
 """The private one-way release: what a record can move, look by look, and the noise on it."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,27 +10,15 @@ from hypothesis import strategies as st
 from dpwgan.errors import DpwganError, PrivacyError
 from dpwgan.marginals import one_ways
 from dpwgan.marginals.number_tree import MOST_BLOCKS
-from dpwgan.marginals.one_ways import (
-    ROUND_STEPS_LABEL,
-    Blocks,
-    OneWayPlan,
-    begin_one_ways,
-    count_one_ways,
-    name_look,
-    plan_one_ways,
-)
-from dpwgan.privacy.accountants.moments import MOMENTS
-from dpwgan.privacy.budget import NeighboringRelation
+from dpwgan.marginals.one_ways import Blocks, OneWayPlan, begin_one_ways, count_one_ways, plan_one_ways
 from dpwgan.privacy.events import DiscreteGaussian, Laplace, discrete_gaussian
 from dpwgan.privacy.journal import Journal
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema
 from tests.ledgers import Watcher, open_ledger, watch_reads
-from tests.marginals.tables import COLUMNS, make_encoded, measure_one_ways
-from tests.rows import hold
+from tests.marginals.tables import NARROW, make_encoded, measure_by, measure_one_ways, replace_first_row
+from tests.privacy.charges import MOMENTS, RELATIONS, REPLACE_ONE, ZERO_OUT, ask
 
-FALSE_ALARM = 1e-6
-NARROW = [column for column in COLUMNS if column.name not in ("wide", "weight", "pay")]
 PAY = NumericColumn(name="pay", minimum=-50, maximum=5_000, integer=True, missing=("N", ""), cuts=(0, 900))
 
 
@@ -95,21 +82,15 @@ def test_every_record_adds_one_to_each_histogram_when_counted_by_hand():
 def test_neighbours_are_no_further_apart_than_the_sensitivity_whatever_the_blocks(records, seed):
     encoded = make_small(records, seed)
     plan = plan_one_ways(encoded.spans)
-    kept = np.arange(1, records)
-    other = make_small(1, seed + 1)
-    replaced = replace(
-        encoded,
-        codes=np.concatenate((other.codes, encoded.codes[1:])),
-        numbers=np.concatenate((other.numbers, encoded.numbers[1:])),
-    )
-    tables = [count_looks(table, plan, seed) for table in (encoded, encoded.take(kept), replaced)]
+    tables = [encoded, encoded.take(np.arange(1, records)), replace_first_row(encoded, make_small(1, seed + 1))]
+    counts = [count_looks(table, plan, seed) for table in tables]
     releases = plan.plan_releases("counts", noise_multiplier=1.0)[:-1]
     pure = plan.plan_releases("counts", noise_multiplier=1.0, pure=True)[:-1]
-    for release, here, without, instead in zip(pure, *tables, strict=True):
+    for release, here, without, instead in zip(pure, *counts, strict=True):
         assert np.abs(here - without).sum() == release.sensitivity
         assert isinstance(release.event, Laplace)
         assert np.abs(here - instead).sum() <= release.event.replace_one_factor * release.sensitivity
-    for release, here, without, instead in zip(releases, *tables, strict=True):
+    for release, here, without, instead in zip(releases, *counts, strict=True):
         assert np.linalg.norm(here - without) == pytest.approx(release.sensitivity)
         assert isinstance(release.event, DiscreteGaussian)
         for neighbour, most in ((without, 0), (instead, release.event.cells)):
@@ -125,11 +106,12 @@ def test_the_check_of_neighbours_fails_when_blocks_overlap():
     plan = plan_one_ways(encoded.spans)
     release = plan.plan_releases("counts", noise_multiplier=1.0)[1]
     fine, coarse = (np.arange(0, plan.attributes[-1].levels, step) for step in (16, 256))
-    apart = [
-        np.concatenate([count_one_ways(table, plan, 1, (starts,)) for starts in (fine, coarse)])
-        for table in (encoded, encoded.take(np.arange(1, 10)))
+    less = encoded.take(np.arange(1, 10))
+    moved = [
+        count_one_ways(encoded, plan, 1, (starts,)) - count_one_ways(less, plan, 1, (starts,))
+        for starts in (fine, coarse)
     ]
-    assert np.linalg.norm(apart[0] - apart[1]) > 1.4 * release.sensitivity
+    assert np.linalg.norm(np.concatenate(moved)) > 1.4 * release.sensitivity
 
 
 def test_replace_one_bound_is_reached_when_a_record_changes_every_cell():
@@ -143,7 +125,7 @@ def test_replace_one_bound_is_reached_when_a_record_changes_every_cell():
     assert np.linalg.norm(np.concatenate(moved)) == pytest.approx(math.sqrt(2 * sum(plan.histograms)))
 
 
-@pytest.mark.parametrize("relation", list(NeighboringRelation))
+@RELATIONS
 def test_looks_cost_together_what_one_release_of_all_of_them_would(relation):
     plan = plan_one_ways(make_small(1, 0).spans)
     assert len(plan.histograms) > 1
@@ -152,13 +134,10 @@ def test_looks_cost_together_what_one_release_of_all_of_them_would(relation):
     whole = discrete_gaussian(noise_multiplier=3.0, cells=4 * sum(plan.histograms) + 1)
     assert [release.stddev for release in looks[:-1]] == pytest.approx([whole.stddev / 2] * len(plan.histograms))
     assert looks[-1].stddev == pytest.approx(whole.stddev)
-    names = [name_look("counts", look) for look in range(len(plan.histograms))]
-    assert [release.label for release in looks] == [*names, ROUND_STEPS_LABEL]
-    epsilons = [
-        MOMENTS.get_epsilon(charges, delta=1e-6, neighboring_relation=relation)
-        for charges in ([release.charge for release in looks], [(whole, 1)])
-    ]
-    assert epsilons[0] == pytest.approx(epsilons[1])
+    names = [one_ways.name_look("counts", look) for look in range(len(plan.histograms))]
+    assert [release.label for release in looks] == [*names, one_ways.ROUND_STEPS_LABEL]
+    together = ask(MOMENTS, [(whole, 1)], relation=relation)
+    assert ask(MOMENTS, [release.charge for release in looks], relation=relation) == pytest.approx(together)
 
 
 def test_looks_with_laplace_noise_have_one_scale_and_epsilons_that_add_up():
@@ -168,56 +147,51 @@ def test_looks_with_laplace_noise_have_one_scale_and_epsilons_that_add_up():
     assert scales == pytest.approx([scales[0]] * (len(looks) - 1) + [2 * scales[0]])
     # Three numbers of round steps have twice the noise: half a histogram each.
     assert scales[0] == pytest.approx(4.0 * (sum(plan.histograms) + 3 / 2))
-    for relation, factor in ((NeighboringRelation.ZERO_OUT, 1), (NeighboringRelation.REPLACE_ONE, 2)):
+    for relation, factor in ((ZERO_OUT, 1), (REPLACE_ONE, 2)):
         total = sum(release.event.get_epsilon(relation) for release in looks)
         assert total == pytest.approx(factor / 4.0)
-    measured = one_ways.measure_one_ways(
-        hold(make_encoded(50, seed=0)), plan, ledger=open_ledger(looks), label="counts"
-    )
+    measured = measure_by(open_ledger(looks), make_encoded(50, seed=0), plan)
     assert measured.stddev == pytest.approx(math.sqrt(2) * scales[0], rel=0.01)
 
 
-def test_each_look_is_charged_before_rows_are_read_and_sees_earlier_looks_alone(monkeypatch):
+def test_looks_and_round_steps_are_charged_before_rows_are_read_and_see_earlier_looks_alone(monkeypatch):
     encoded = make_small(300, 5)
     plan = plan_one_ways(encoded.spans)
     releases, watcher = plan.plan_releases("counts", noise_multiplier=0.1), Watcher()
     ledger = open_ledger(releases, observers=[watcher])
     counts = [(one_ways, "count_one_ways"), (one_ways, "count_round_steps")]
     reads = watch_reads(monkeypatch, ledger, watcher, counts)
-    measured = one_ways.measure_one_ways(hold(encoded), plan, ledger=ledger, label="counts")
+    measured = measure_by(ledger, encoded, plan)
     assert reads == watcher.order == [release.label for release in releases]
     again = begin_one_ways(plan)
     for look, (release, noisy) in enumerate(zip(releases[:-1], watcher.noisy[:-1], strict=True)):
         blocks = again.choose_blocks(look)
         again = again.add(look, blocks, one_ways.Noisy(values=noisy, stddev=release.stddev))
+    bands, _ = again.choose_bands()
+    noisy = one_ways.Noisy(values=watcher.noisy[-1], stddev=releases[-1].stddev)
+    steps = [len(plan.attributes[index].round_steps) for index in plan.rounded]
+    assert len(noisy.values) == sum(len(band) * many for band, many in zip(bands, steps, strict=True))
+    again = again.add_round_steps(bands, noisy)
+    found = [{index: own.to_document() for index, own in each.round_steps.items()} for each in (measured, again)]
+    assert found[0] == found[1]
     for mine, theirs in zip(measured.histograms, again.histograms, strict=True):
         for (starts, counts), (other_starts, other_counts) in zip(mine, theirs, strict=True):
             assert np.array_equal(starts, other_starts)
             assert np.array_equal(counts, other_counts)
 
 
-class _Losing(Journal):
-    """Has lost a look to an interruption."""
-
-    def __init__(self, lost: str) -> None:
-        super().__init__()
-        self._lost = lost
-
-    def has_lost(self, name: str) -> bool:
-        return name == self._lost
-
-
-def test_a_look_is_left_out_when_it_was_lost_but_for_the_first():
+def test_a_look_is_left_out_when_it_was_lost_but_for_the_first(monkeypatch):
+    monkeypatch.setattr(Journal, "has_lost", lambda journal, name: name == lost)
     encoded = make_small(50, 5)
     plan = plan_one_ways(encoded.spans)
     releases = plan.plan_releases("counts", noise_multiplier=1.0)
-    ledger = open_ledger(releases, journal=_Losing("counts, look 2"))
-    measured = one_ways.measure_one_ways(hold(encoded), plan, ledger=ledger, label="counts")
+    lost, ledger = "counts, look 2", open_ledger(releases)
+    measured = measure_by(ledger, encoded, plan)
     assert len(measured.histograms[-1]) == plan.looks[-1] - 1
-    assert ledger.charged == {release.label: int(release.label != "counts, look 2") for release in releases}
-    ledger = open_ledger(releases, journal=_Losing("counts"))
+    assert ledger.charged == {release.label: int(release.label != lost) for release in releases}
+    lost, ledger = "counts", open_ledger(releases)
     with pytest.raises(PrivacyError, match="not done twice"):
-        one_ways.measure_one_ways(hold(encoded), plan, ledger=ledger, label="counts")
+        measure_by(ledger, encoded, plan)
 
 
 def test_codes_are_averaged_over_their_histograms_when_number_has_several():

@@ -110,10 +110,8 @@ def test_answers_weigh_by_their_own_noise_when_they_become_a_loss():
     measured, _ = measure(groups, LAYOUT, noise_multiplier=2.0)
     probabilities = np.full((1, LAYOUT.width), 0.0, np.float32)
     loss, _ = measured.loss_and_gradient(probabilities)
-    expected = 0.0
-    for pair, weight in weigh_pairs(LAYOUT).items():
-        shares = measured.get_shares(pair).astype(np.float64)
-        expected += 0.5 * float((shares**2).sum()) * (weight * 300 / 2.0) ** 2
+    squares = {pair: float((measured.get_shares(pair).astype(np.float64) ** 2).sum()) for pair in measured}
+    expected = sum(0.5 * squares[pair] * (weight * 300 / 2.0) ** 2 for pair, weight in weigh_pairs(LAYOUT).items())
     assert loss == pytest.approx(expected, rel=1e-4)
 
 

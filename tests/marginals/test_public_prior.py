@@ -18,12 +18,8 @@ def draw(rows: int, *, seed: int, law: np.ndarray) -> np.ndarray:
 def make_law(*, reversed_: bool = False) -> np.ndarray:
     law = np.array([[8.0, 1.0, 1.0, 2.0], [1.0, 6.0, 1.0, 2.0], [1.0, 1.0, 4.0, 2.0]])
     law /= law.sum()
-    independent = np.outer(law.sum(axis=1), law.sum(axis=0))
-    return (
-        np.maximum(2.0 * independent - law, 1e-6) / np.maximum(2.0 * independent - law, 1e-6).sum()
-        if reversed_
-        else law
-    )
+    turned = np.maximum(2.0 * np.outer(law.sum(axis=1), law.sum(axis=0)) - law, 1e-6)
+    return turned / turned.sum() if reversed_ else law
 
 
 def make_prior(groups: np.ndarray, law: np.ndarray) -> PublicPrior:
@@ -57,8 +53,7 @@ def test_rows_are_weighted_to_the_released_one_ways_and_counted_so():
     groups = draw(500, seed=2, law=other)
     prior = make_prior(groups, law)
     by_hand = np.zeros((3, 4))
-    for row, (left, right) in enumerate(groups):
-        by_hand[left, right] += prior._weights[row]
+    np.add.at(by_hand, tuple(groups.T), prior._weights)
     np.testing.assert_allclose(prior.pairs[:3, 3:], by_hand, atol=1e-12)
     np.testing.assert_allclose(by_hand.sum(axis=1), law.sum(axis=1), atol=1e-6)
     np.testing.assert_allclose(by_hand.sum(axis=0), law.sum(axis=0), atol=1e-6)

@@ -11,22 +11,13 @@ from hypothesis import strategies as st
 from dpwgan.marginals import one_ways
 from dpwgan.marginals.coarsening import Coarsening
 from dpwgan.marginals.merging import coarsen
-from dpwgan.marginals.one_ways import (
-    ROUND_STEPS_LABEL,
-    Blocks,
-    OneWayPlan,
-    begin_one_ways,
-    count_round_steps,
-    plan_one_ways,
-)
+from dpwgan.marginals.one_ways import ROUND_STEPS_LABEL, Blocks, OneWayPlan, count_round_steps, plan_one_ways
 from dpwgan.marginals.round_steps import RoundSteps, count_levels, find_steps
 from dpwgan.privacy.events import DiscreteGaussian
 from dpwgan.table.calendar import DAY, SECOND, CalendarColumn
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.schema import NumericColumn, choose_round_steps
-from tests.ledgers import Watcher, open_ledger, watch_reads
-from tests.marginals.tables import make_encoded, measure_one_ways
-from tests.rows import hold
+from tests.marginals.tables import make_encoded, measure_one_ways, replace_first_row
 
 PAY = NumericColumn(name="pay", minimum=-5_000, maximum=1e5, integer=True, missing=("N",))
 PRICE = NumericColumn(name="price", minimum=0.3, maximum=90, integer=False, decimals=2)
@@ -45,10 +36,8 @@ def choose_any(plan: OneWayPlan, seed: int) -> tuple[Blocks, Blocks]:
 
 
 def test_numbers_of_many_levels_have_round_steps_by_the_digit_or_by_the_clock():
-    found = {
-        a.column: (a.zero_level, a.round_steps)
-        for a in plan_one_ways(make_encoded(1, seed=0, columns=COLUMNS).spans).attributes
-    }
+    attributes = plan_one_ways(make_encoded(1, seed=0, columns=COLUMNS).spans).attributes
+    found = {attribute.column: (attribute.zero_level, attribute.round_steps) for attribute in attributes}
     assert found["pay"] == (5_000, (1, 5, 10, 50, 100, 500, 1_000, 5_000, 10_000))
     assert found["age"] == (0, ())
     assert found["price"] == (-30, (1, 5, 10, 50, 100, 500))
@@ -89,21 +78,17 @@ def test_neighbours_are_no_further_apart_than_the_sensitivity_whatever_the_bands
     assert release.label == ROUND_STEPS_LABEL
     assert isinstance(release.event, DiscreteGaussian)
     assert _move_furthest(encoded, plan, bands, alone) <= release.sensitivity
-    other = make_encoded(1, seed=seed + 1, columns=COLUMNS)
-    replaced = replace(
-        encoded, **{n: np.concatenate((getattr(other, n), getattr(encoded, n)[1:])) for n in ("codes", "numbers")}
-    )
+    replaced = replace_first_row(encoded, make_encoded(1, seed=seed + 1, columns=COLUMNS))
     moved = count_round_steps(replaced, plan, bands, alone) - count_round_steps(encoded, plan, bands, alone)
     assert np.linalg.norm(moved) <= math.sqrt(2) * release.sensitivity
     assert max(np.sum(moved > 0), np.sum(moved < 0)) <= release.event.cells
 
 
 def _move_furthest(encoded: EncodedTable, plan: OneWayPlan, bands: Blocks, alone: Blocks) -> float:
-    whole = count_round_steps(encoded, plan, bands, alone)
-    without = [np.delete(np.arange(encoded.records), row) for row in range(encoded.records)]
-    return max(
-        float(np.linalg.norm(whole - count_round_steps(encoded.take(rows), plan, bands, alone))) for rows in without
-    )
+    rows = np.arange(encoded.records)
+    others = [encoded.take(np.delete(rows, row)) for row in rows]
+    whole, *without = (count_round_steps(table, plan, bands, alone) for table in (encoded, *others))
+    return max(float(np.linalg.norm(whole - less)) for less in without)
 
 
 def test_the_check_of_neighbours_fails_when_a_value_counts_for_every_step_that_divides_it(monkeypatch):
@@ -123,29 +108,6 @@ def test_the_check_of_neighbours_fails_when_a_value_counts_for_every_step_that_d
     monkeypatch.setattr(one_ways, "find_steps", find_all)
     monkeypatch.setattr(one_ways.np, "searchsorted", lambda starts, levels, side: np.ones(1, np.int64))
     assert _move_furthest(encoded, plan, bands, alone) > 1.4 * most
-
-
-def test_round_steps_are_charged_before_rows_are_read_and_see_looks_alone(monkeypatch):
-    encoded = make_encoded(300, seed=5, columns=COLUMNS)
-    plan, watcher = plan_one_ways(encoded.spans), Watcher()
-    releases = plan.plan_releases("counts", noise_multiplier=0.1)
-    ledger = open_ledger(releases, observers=[watcher])
-    reads = watch_reads(monkeypatch, ledger, watcher, [(one_ways, "count_one_ways"), (one_ways, "count_round_steps")])
-    measured = one_ways.measure_one_ways(hold(encoded), plan, ledger=ledger, label="counts")
-    assert reads == watcher.order == [release.label for release in releases]
-    again = begin_one_ways(plan)
-    for look, (release, values) in enumerate(zip(releases[:-1], watcher.noisy[:-1], strict=True)):
-        blocks = again.choose_blocks(look)
-        again = again.add(look, blocks, one_ways.Noisy(values=values, stddev=release.stddev))
-    bands, _ = again.choose_bands()
-    noisy = one_ways.Noisy(values=watcher.noisy[-1], stddev=releases[-1].stddev)
-    assert len(noisy.values) == sum(
-        len(b) * len(plan.attributes[i].round_steps) for i, b in zip(plan.rounded, bands, strict=True)
-    )
-    known = again.add_round_steps(bands, noisy).round_steps
-    assert {i: s.to_document() for i, s in known.items()} == {
-        i: s.to_document() for i, s in measured.round_steps.items()
-    }
 
 
 def make_pay(records: int, *, heaped: bool) -> EncodedTable:

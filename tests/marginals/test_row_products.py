@@ -40,8 +40,7 @@ def test_sums_are_added_in_place_when_they_belong_to_a_part_of_an_array(a, b, co
     rows = draw(b + 1, codes, seed=4, dtype=dtype)[1:]
     into = draw(a + 2, codes, seed=5, dtype=dtype)
     expected = into.astype(np.float64)
-    for row in range(a):
-        for other in range(b):
-            expected[1 + row] += 0.5 * float(weights[row, other]) * rows[other].astype(np.float64)
+    for row, other in np.ndindex(a, b):
+        expected[1 + row] += 0.5 * float(weights[row, other]) * rows[other].astype(np.float64)
     add_rows(weights, rows, scale=0.5, into=into[1 : 1 + a])
     assert into == pytest.approx(expected, abs=1e-5)

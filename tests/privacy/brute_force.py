@@ -30,3 +30,27 @@ class Line:
         """The integral of the positive part of P - e^epsilon Q: the delta at epsilon, in one direction."""
         # Points of a kink are off by a step squared; the positive part of each cell's mean is fine enough.
         return float(np.sum(np.maximum(np.exp(log_p) - np.exp(epsilon + log_q), 0.0)) * self.step)
+
+
+def find_delta(losses, weights, *, epsilon):
+    """The divergence of two laws at epsilon, from the law of the privacy loss."""
+    return float(np.sum(weights * -np.expm1(np.minimum(epsilon - losses, 0.0))))
+
+
+def find_epsilon(losses, weights, *, delta):
+    """The epsilon at which the divergence of two laws is delta, from the law of the privacy loss."""
+    lower, upper = 0.0, 1000.0
+    for _ in range(55):
+        middle = (lower + upper) / 2
+        found = find_delta(losses, weights, epsilon=middle)
+        lower, upper = (lower, middle) if found <= delta else (middle, upper)
+    return lower
+
+
+def round_at_random(places, *, variance, rounding, reach):
+    """The law of a continuous N(0, variance) that is rounded to x in proportion to e^(-(x - y)^2/(2 rounding))."""
+    y = np.linspace(-reach, reach, 2_000 * reach + 1)
+    everywhere = np.arange(-reach - 15, reach + 16)
+    kernel, all_kernels = (np.exp(-((x[:, None] - y) ** 2) / (2 * rounding)) for x in (places, everywhere))
+    density = np.exp(-(y**2) / (2 * variance))
+    return (kernel / all_kernels.sum(axis=0)) @ density / density.sum()

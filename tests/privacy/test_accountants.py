@@ -6,15 +6,9 @@ import math
 import pytest
 
 from dpwgan.errors import PrivacyError
-from dpwgan.privacy.accountants.amortized import AMORTIZED
-from dpwgan.privacy.accountants.moments import MOMENTS
-from dpwgan.privacy.accountants.pld import PLD
-from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import Gaussian, StableSelection
-from tests.privacy.charges import REPLACE_ONE, ZERO_OUT, ask, take_steps
+from dpwgan.privacy.events import ExponentialSelection, Gaussian, StableSelection
+from tests.privacy.charges import ACCOUNTANTS, MOMENTS, RELATIONS, REPLACE_ONE, ZERO_OUT, ask, take_steps
 
-ACCOUNTANTS = pytest.mark.parametrize("accountant", [MOMENTS, AMORTIZED, PLD], ids=str)
-RELATIONS = pytest.mark.parametrize("relation", list(NeighboringRelation), ids=lambda relation: relation.value)
 STEP, _ = take_steps(0.02, 1.5)
 # A grid that settles to 0.2% may move a curve by as much; the other two are exactly monotone.
 TOLERANCE = {"moments": 1.0, "amortized": 1.0, "pld": 1.004}
@@ -42,13 +36,16 @@ def test_every_accountant_says_zero_when_nothing_happens(accountant, relation):
     assert ask(accountant, [], relation=relation) == ask(accountant, [(STEP, 0)], relation=relation) == 0
 
 
-# From what costs least to what costs most.
+ROUNDS = [(Gaussian(noise_multiplier=30.0, replace_one_factor=math.sqrt(2)), 1), take_steps(0.02, 4.0, 200)]
+# From what costs least to what costs most: charges, and delta.
 GROWING = {
-    "steps": [(take_steps(0.02, 1.5, steps), 1e-7) for steps in (1, 2, 10, 100, 101, 1_000)],
-    "less noise": [(take_steps(0.02, noise, 300), 1e-7) for noise in (30.0, 3.0, 1.001, 1.0, 0.8)],
-    "less delta": [(take_steps(0.02, 1.5, 300), delta) for delta in (1e-3, 1e-6, 1e-9, 1e-12)],
+    "steps": [([take_steps(0.02, 1.5, steps)], 1e-7) for steps in (1, 2, 10, 100, 101, 1_000)],
+    "less noise": [([take_steps(0.02, noise, 300)], 1e-7) for noise in (30.0, 3.0, 1.001, 1.0, 0.8)],
+    "less delta": [([take_steps(0.02, 1.5, 300)], delta) for delta in (1e-3, 1e-6, 1e-9, 1e-12)],
     # At q = 1 amortized and pld know the exact curve of all steps together, which is below a bound near it.
-    "sampling probability": [(take_steps(q, 2.0, 50), 1e-7) for q in (0.001, 0.01, 0.2, 0.9, 1.0)],
+    "sampling probability": [([take_steps(q, 2.0, 50)], 1e-7) for q in (0.001, 0.01, 0.2, 0.9, 1.0)],
+    "selections": [([*ROUNDS, (ExponentialSelection(epsilon=0.05), 5 * times)], 1e-7) for times in (1, 2, 4, 8)],
+    "surer selections": [([*ROUNDS, (ExponentialSelection(epsilon=0.05 * times), 5)], 1e-7) for times in (1, 2, 4, 8)],
 }
 
 
@@ -57,7 +54,7 @@ GROWING = {
 @pytest.mark.parametrize("what", GROWING)
 def test_epsilon_never_falls_when_more_of_it_is_spent(accountant, relation, what):
     asked = GROWING[what][:-1] if what == "sampling probability" and accountant is not MOMENTS else GROWING[what]
-    epsilons = [ask(accountant, [charge], delta=delta, relation=relation) for charge, delta in asked]
+    epsilons = [ask(accountant, charges, delta=delta, relation=relation) for charges, delta in asked]
     for less, more in itertools.pairwise(epsilons):
         assert less <= more * TOLERANCE[accountant.name]
     assert epsilons[0] < epsilons[-1]

@@ -10,21 +10,18 @@ from scipy import stats
 
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.accountants.accountant import BASIC
-from dpwgan.privacy.accountants.amortized import AMORTIZED
-from dpwgan.privacy.accountants.moments import MOMENTS
-from dpwgan.privacy.accountants.pld import PLD
 from dpwgan.privacy.attacker import FALSE_ALARMS, Attacker, bound_guess, bound_power, judge_attacker
-from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import Charge, Gaussian, Laplace, PoissonGaussian, StableSelection
+from dpwgan.privacy.events import Charge, Gaussian, Laplace, StableSelection
+from tests.privacy.charges import AMORTIZED, MOMENTS, PLD, ask, take_steps
 
 DELTA = 1e-6
 
 
 def judge(accountant, *charges: Charge, delta: float = DELTA) -> Attacker:
-    def ask(at: float) -> float:
-        return accountant.get_epsilon(charges, delta=at, neighboring_relation=NeighboringRelation.ZERO_OUT)
+    def find(at: float) -> float:
+        return ask(accountant, charges, delta=at)
 
-    return judge_attacker(ask, epsilon=ask(delta or DELTA), delta=delta, accountant=accountant.name)
+    return judge_attacker(find, epsilon=find(delta or DELTA), delta=delta, accountant=accountant.name)
 
 
 @pytest.mark.parametrize("noise_multiplier", [0.3, 1.0, 5.0, 50.0])
@@ -48,11 +45,10 @@ def test_guess_is_bounded_as_by_another_accountants_privacy_loss_when_steps_are_
         noise, sampling_prob=q, value_discretization_interval=1e-4
     ).self_compose(steps)
     right = (1 + loss.get_delta_for_epsilon(0.0)) / 2
-    attacker = judge(PLD, (PoissonGaussian(sampling_probability=q, noise_multiplier=noise), steps))
+    attacker = judge(PLD, take_steps(q, noise, steps))
     assert right - 1e-5 <= attacker.right <= right + 0.1 * (right - 0.5)  # the other one errs upwards, too
     for accountant in (MOMENTS, AMORTIZED):
-        looser = judge(accountant, (PoissonGaussian(sampling_probability=q, noise_multiplier=noise), steps))
-        assert looser.right >= attacker.right - 1e-6
+        assert judge(accountant, take_steps(q, noise, steps)).right >= attacker.right - 1e-6
 
 
 @given(epsilon=st.floats(0, 50), delta=st.floats(0, 0.5), false_alarms=st.floats(0, 0.5))

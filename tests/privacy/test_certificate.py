@@ -47,23 +47,19 @@ def test_worst_error_is_kept_within_what_an_error_can_be_when_bounded():
     assert bound_worst_error(0.5, slack=0.1) == pytest.approx(0.6)
 
 
-@pytest.mark.parametrize("u", [0.0, 0.51, -0.1, math.nan])
-def test_certificate_is_refused_when_its_failure_probability_is_out_of_range(u):
+@pytest.mark.parametrize(
+    ("stddev", "u"),
+    [*((1.0, u) for u in (0.0, 0.51, -0.1, math.nan)), *((s, 0.1) for s in (0.0, -1.0, math.nan, math.inf))],
+)
+def test_slack_is_refused_when_the_noise_or_its_failure_probability_is_out_of_range(stddev, u):
     with pytest.raises(PrivacyError):
-        gaussian_slack(stddev=1.0, failure_probability=u)
+        gaussian_slack(stddev=stddev, failure_probability=u)
 
 
-@pytest.mark.parametrize("number", [0.0, -1.0, math.nan, math.inf])
-def test_slack_is_refused_when_the_noise_is_not_finite_and_above_zero(number):
+@pytest.mark.parametrize(("noisy", "slack"), [(math.nan, 0.1), (0.1, -0.1)])
+def test_worst_error_is_refused_when_it_is_no_number(noisy, slack):
     with pytest.raises(PrivacyError):
-        gaussian_slack(stddev=number, failure_probability=0.1)
-
-
-def test_worst_error_is_refused_when_it_is_no_number():
-    with pytest.raises(PrivacyError):
-        bound_worst_error(math.nan, slack=0.1)
-    with pytest.raises(PrivacyError):
-        bound_worst_error(0.1, slack=-0.1)
+        bound_worst_error(noisy, slack=slack)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The door: charge, compute, then the noise that was charged for, and nothing else; and the token for steps."""
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -30,12 +31,11 @@ from dpwgan.privacy.mechanisms.normal_numbers import draw_normal_numbers, draw_w
 from dpwgan.privacy.mechanisms.wishart import add_wishart_noise
 from dpwgan.privacy.poisson import sample_poisson_rows
 from dpwgan.privacy.randomness import make_streams
-from dpwgan.privacy.release import Release
 from dpwgan.privacy.steps import Steps
 from tests.ledgers import Watcher, make_release, open_ledger
 
-FALSE_ALARM = 1e-6
 COUNTS = np.arange(12).reshape(3, 4)
+LAPLACE_STDDEV = math.sqrt(2) * float(Fraction(*find_scale(5, 0.3)))
 STEP = PoissonGaussian(sampling_probability=0.25, noise_multiplier=2.0)
 
 
@@ -44,43 +44,32 @@ def open_steps(times: int = 6, **more: Any) -> tuple[Ledger, Steps]:
     return ledger, ledger.open("steps", **more)
 
 
+def refuse(words: str, act: Callable[..., Any], *arguments: Any, **more: Any) -> None:
+    """Sees an act refused with these words."""
+    with pytest.raises(PrivacyError, match=words):
+        act(*arguments, **more)
+
+
 # ------------------------------------------------------------------------------------------------------- one release
 
 
 @pytest.mark.parametrize(
-    ("event", "exact", "expected"),
+    ("event", "exact", "add", "sizes", "stddev"),
     [
-        (
-            Gaussian(noise_multiplier=3.0, replace_one_factor=math.sqrt(2)),
-            COUNTS / 7,
-            lambda event, rng: (add_gaussian_noise(COUNTS / 7, event, sensitivity=5.0, rng=rng), 15.0),
-        ),
-        (
-            discrete_gaussian(noise_multiplier=3.0, cells=25),
-            COUNTS,
-            lambda event, rng: (add_discrete_gaussian_noise(COUNTS, event, rng=rng), 15.0),
-        ),
-        (
-            Laplace(epsilon=0.3),
-            COUNTS,
-            lambda event, rng: (
-                add_laplace_noise(COUNTS, event, sensitivity=5, rng=rng),
-                math.sqrt(2) * float(Fraction(*find_scale(5, 0.3))),
-            ),
-        ),
-        (
-            Wishart(epsilon=0.3),
-            np.eye(3, dtype=np.int64),
-            lambda event, rng: add_wishart_noise(np.eye(3, dtype=np.int64), event, trace_bound=5, rng=rng),
-        ),
+        (Gaussian(noise_multiplier=3.0), COUNTS / 7, add_gaussian_noise, {"sensitivity": 5.0}, 15.0),
+        (discrete_gaussian(noise_multiplier=3.0, cells=25), COUNTS, add_discrete_gaussian_noise, {}, 15.0),
+        (Laplace(epsilon=0.3), COUNTS, add_laplace_noise, {"sensitivity": 5}, LAPLACE_STDDEV),
+        (Wishart(epsilon=0.3), np.eye(3, dtype=np.int64), add_wishart_noise, {"trace_bound": 5}, None),
     ],
     ids=["gaussian", "discrete", "laplace", "wishart"],
 )
-def test_noise_is_that_of_the_reserved_event_when_released(event, exact, expected):
+def test_noise_is_that_of_the_reserved_event_when_released(event, exact, add, sizes, stddev):
     watcher = Watcher()
     ledger = open_ledger([make_release("counts", event, sensitivity=5.0)], source=7, observers=[watcher])
     noisy = ledger.release("counts", lambda: exact)
-    values, stddev = expected(event, make_streams(7).noise)
+    values = add(exact, event, **sizes, rng=make_streams(7).noise)
+    if stddev is None:
+        values, stddev = values
     assert np.array_equal(noisy.values, values)
     assert not np.array_equal(noisy.values, exact)
     assert noisy.stddev == pytest.approx(stddev)
@@ -148,19 +137,16 @@ def test_nothing_is_computed_when_it_was_not_charged(act):
 
     door("line", compute)
     for label, words in (("line", "1 of 1"), ("other", "no reservation")):
-        with pytest.raises(PrivacyError, match=words):
-            door(label, refuse_to_compute)
+        refuse(words, door, label, refuse_to_compute)
     blind = open_ledger([make_release("line", event)], source=None)
-    with pytest.raises(PrivacyError, match="without a source"):
-        getattr(blind, act)("line", refuse_to_compute)
+    refuse("without a source", getattr(blind, act), "line", refuse_to_compute)
     assert blind.charged == {"line": 0}
 
 
 def test_charges_are_those_of_their_own_line_when_there_are_several():
-    others = [make_release(label, Gaussian(noise_multiplier=1.0), 9) for label in ("first", "last")]
-    lines = [make_release("counts", Gaussian(noise_multiplier=1.0), 9), make_release("steps", STEP, 9)]
-    lines.append(make_release("selections", ExponentialSelection(epsilon=1.0), 9))
-    ledger = open_ledger([others[0], *lines, others[1]])
+    noise, selection = Gaussian(noise_multiplier=1.0), ExponentialSelection(epsilon=1.0)
+    events = {"first": noise, "counts": noise, "steps": STEP, "selections": selection, "last": noise}
+    ledger = open_ledger([make_release(label, event, 9) for label, event in events.items()])
     ledger.release("counts", lambda: COUNTS)
     for _ in range(2):
         ledger.select("selections", lambda: np.ones(2))
@@ -175,56 +161,39 @@ def test_a_charge_stands_when_computing_fails():
     assert ledger.charged == {"line": 1}
 
 
-@pytest.mark.parametrize(
-    "event",
-    [
-        ExponentialSelection(epsilon=1.0),
-        StableSelection(epsilon=1.0, delta=1e-9),
-        PoissonGaussian(sampling_probability=0.5, noise_multiplier=2.0),
-    ],
-    ids=lambda event: type(event).__name__,
-)
-def test_numbers_are_refused_when_another_kind_of_event_was_charged(event):
-    ledger = open_ledger([make_release("line", event, 3)])
-    with pytest.raises(PrivacyError, match="no noise on numbers"):
-        ledger.release("line", lambda: np.ones(2))
-
-
-def test_selections_batches_and_cells_are_refused_when_a_gaussian_was_charged():
-    ledger = open_ledger([make_release("line", Gaussian(noise_multiplier=2.0), 3)])
-    with pytest.raises(PrivacyError, match="no selection"):
-        ledger.select("line", lambda: np.ones(2))
-    with pytest.raises(PrivacyError, match="no discovery"):
-        ledger.discover(["line"], lambda: [{"a": 3}])
-    steps = ledger.open("line")
-    steps.charge(1)
-    with pytest.raises(PrivacyError, match="no batches"):
-        steps.draw_batches(5)
+def test_acts_of_one_kind_are_refused_when_another_kind_was_charged():
+    events = [Gaussian(noise_multiplier=2.0), ExponentialSelection(epsilon=1.0), STEP]
+    for event in (*events, StableSelection(epsilon=1.0, delta=1e-9)):
+        ledger = open_ledger([make_release("line", event, 4)])
+        steps = ledger.open("line")
+        steps.charge(1)
+        if not isinstance(event, Gaussian):
+            refuse("no noise on numbers", ledger.release, "line", lambda: np.ones(2))
+        if not isinstance(event, ExponentialSelection):
+            refuse("no selection", ledger.select, "line", lambda: np.ones(2))
+        if not isinstance(event, StableSelection):
+            refuse("no discovery", ledger.discover, ["line"], lambda: [{"a": 3}])
+        if event is not STEP:
+            refuse("no batches", steps.draw_batches, 5)
 
 
 @pytest.mark.parametrize("sensitivity", [0.0, -1.0, math.inf, math.nan])
 def test_release_is_refused_when_its_sensitivity_is_no_size(sensitivity):
-    with pytest.raises(PrivacyError, match="sensitivity"):
-        make_release("line", Gaussian(noise_multiplier=1.0), sensitivity=sensitivity)
+    refuse("sensitivity", make_release, "line", Gaussian(noise_multiplier=1.0), sensitivity=sensitivity)
 
 
 def test_counts_are_refused_when_their_sensitivity_is_another_than_their_events():
-    with pytest.raises(PrivacyError, match="the root of that"):
-        make_release("line", discrete_gaussian(noise_multiplier=1.0, cells=4), sensitivity=1.0)
-
-
-def test_whole_numbers_are_refused_when_their_sensitivity_is_none():
+    counts = discrete_gaussian(noise_multiplier=1.0, cells=4)
+    refuse("the root of that", make_release, "line", counts, sensitivity=1.0)
     ledger = open_ledger([make_release("line", Laplace(epsilon=1.0), sensitivity=1.5)])
-    with pytest.raises(PrivacyError, match="whole numbers"):
-        ledger.release("line", lambda: COUNTS)
+    refuse("whole numbers", ledger.release, "line", lambda: COUNTS)
 
 
 def test_stddev_is_refused_when_the_event_has_none():
     for event in (ExponentialSelection(epsilon=1.0), Wishart(epsilon=1.0)):
         with pytest.raises(PrivacyError, match="no stddev"):
             _ = make_release("line", event).stddev
-    release = Release(label="l", event=STEP, times=1, mechanism="m", sensitivity=0.5)
-    assert release.stddev == 1.0
+    assert make_release("line", STEP, sensitivity=0.5).stddev == 1.0
 
 
 # -------------------------------------------------------------------------------------------------------------- steps
@@ -249,20 +218,15 @@ def test_batches_and_noise_are_those_of_what_was_reserved_when_steps_are_taken()
 
 def test_steps_are_refused_when_they_were_not_charged():
     ledger, steps = open_steps(5)
-    with pytest.raises(PrivacyError, match="0 of 0"):
-        steps.draw_batches(9)
+    refuse("0 of 0", steps.draw_batches, 9)
     steps.charge(2)
     steps.draw_batches(9, steps=2)
     steps.draw_words(3, steps=2)
-    with pytest.raises(PrivacyError, match="2 of 2 charged"):
-        steps.draw_batches(9)
+    refuse("2 of 2 charged", steps.draw_batches, 9)
     steps.charge(3)
-    with pytest.raises(PrivacyError, match="2 of 5 charged"):
-        steps.draw_batches(9, steps=4)
-    with pytest.raises(PrivacyError, match="5 of 5 reserved"):
-        steps.charge(1)
-    with pytest.raises(PrivacyError, match="whole number"):
-        steps.draw_batches(9, steps=0)
+    refuse("2 of 5 charged", steps.draw_batches, 9, steps=4)
+    refuse("5 of 5 reserved", steps.charge, 1)
+    refuse("whole number", steps.draw_batches, 9, steps=0)
     assert ledger.charged == {"steps": 5}
 
 
@@ -270,43 +234,34 @@ def test_steps_that_an_earlier_life_charged_are_not_taken_again_when_a_run_goes_
     journal = Journal({"life": 1, "key": None, "spent": [], "charged": {"steps": 4}})
     steps = open_ledger([make_release("steps", STEP, 6)], journal=journal).open("steps")
     assert steps.first == 4
-    with pytest.raises(PrivacyError, match="4 of 4 charged"):
-        steps.draw_batches(9)
+    refuse("4 of 4 charged", steps.draw_batches, 9)
     steps.charge(2)
     steps.draw_batches(9, steps=2)
-    with pytest.raises(PrivacyError, match="6 of 6 reserved"):
-        steps.charge(1)
+    refuse("6 of 6 reserved", steps.charge, 1)
 
 
 def test_batches_and_noise_take_turns_when_steps_are_taken():
     _, steps = open_steps()
     steps.charge(6)
-    with pytest.raises(PrivacyError, match="without a batch"):
-        steps.draw_normal_numbers(3)
+    refuse("without a batch", steps.draw_normal_numbers, 3)
     steps.draw_batches(9, steps=2)
-    with pytest.raises(PrivacyError, match="before the noise"):
-        steps.draw_batches(9)
-    with pytest.raises(PrivacyError, match="without a batch"):
-        steps.draw_words(3, steps=3)
+    refuse("before the noise", steps.draw_batches, 9)
+    refuse("without a batch", steps.draw_words, 3, steps=3)
     steps.draw_normal_numbers(3)
-    with pytest.raises(PrivacyError, match="before the noise"):
-        steps.draw_batches(9)
+    refuse("before the noise", steps.draw_batches, 9)
     steps.draw_normal_numbers(3)
     steps.draw_batches(9)
 
 
 def test_a_worker_draws_batches_and_no_noise_when_its_ledger_is_charged_with_the_chiefs_counts():
     ledger, steps = open_steps(with_noise=False)
-    with pytest.raises(PrivacyError):
-        steps.draw_batches(9)
+    refuse("0 of 0", steps.draw_batches, 9)
     ledger.charge("steps", 3)
     for _ in range(3):
         steps.draw_batches(9)
-    with pytest.raises(PrivacyError, match="3 of 3 charged"):
-        steps.draw_batches(9)
-    for draw in (lambda: steps.draw_words(3), lambda: steps.draw_normal_numbers(3)):
-        with pytest.raises(PrivacyError, match="by the chief alone"):
-            draw()
+    refuse("3 of 3 charged", steps.draw_batches, 9)
+    for draw in (steps.draw_words, steps.draw_normal_numbers):
+        refuse("by the chief alone", draw, 3)
 
 
 def test_steps_are_told_when_a_row_is_watched():
@@ -322,5 +277,4 @@ def test_steps_are_told_when_a_row_is_watched():
 
 def test_streams_are_lent_only_for_acts_that_protect_nothing() -> None:
     ledger = open_ledger([make_release("counts", Gaussian(noise_multiplier=9.0), 1)])
-    with pytest.raises(PrivacyError, match="drawn by the ledger"):
-        ledger.lend_streams("counts")
+    refuse("drawn by the ledger", ledger.lend_streams, "counts")

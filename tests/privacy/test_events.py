@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 
 import dp_accounting
 import pytest
@@ -15,42 +16,8 @@ from dpwgan.privacy.events import (
     discrete_gaussian,
     read_event,
 )
+from tests.privacy.charges import take_steps
 from tests.privacy.reference_events import to_dp_event
-
-
-@pytest.mark.parametrize(
-    ("make", "name"),
-    [
-        (PoissonGaussian, "noise_multiplier"),
-        (Gaussian, "noise_multiplier"),
-        *((make, "epsilon") for make in (StableSelection, ExponentialSelection, Laplace, Wishart)),
-    ],
-)
-def test_event_is_refused_when_its_size_is_not_finite_and_above_zero(make, name):
-    more = {PoissonGaussian: {"sampling_probability": 0.1}, StableSelection: {"delta": 1e-9}}.get(make, {})
-    for size in (0.0, -1.0, math.nan, math.inf):
-        with pytest.raises(PrivacyError, match=f"{name} must be finite and above 0"):
-            make(**{name: size}, **more)
-
-
-@pytest.mark.parametrize(
-    ("make", "settings"),
-    [
-        *((PoissonGaussian, {"sampling_probability": q, "noise_multiplier": 1.0}) for q in (0.0, -0.1, 1.01, math.nan)),
-        *((StableSelection, {"epsilon": 1.0, "delta": delta}) for delta in (0.0, 1.0, math.nan)),
-        # A replaced record counts no less than one that is zeroed out, and no more than twice as much.
-        *((Gaussian, {"noise_multiplier": 1.0, "replace_one_factor": factor}) for factor in (0.5, 2.1)),
-        *(
-            (make, {"epsilon": 1.0, "replace_one_factor": factor})
-            for make in (ExponentialSelection, Laplace, Wishart)
-            for factor in (0.9, 2.1, math.nan)
-        ),
-    ],
-)
-def test_event_is_refused_when_a_number_is_out_of_range(make, settings):
-    with pytest.raises(PrivacyError, match=list(settings)[-1] if make is not PoissonGaussian else "sampling"):
-        make(**settings)
-
 
 EVENTS = [
     Gaussian(noise_multiplier=3.7, replace_one_factor=1.5),
@@ -61,6 +28,26 @@ EVENTS = [
     Laplace(epsilon=0.7),
     Wishart(epsilon=0.4, replace_one_factor=2.0),
 ]
+SIZE, COUNT = ("finite and above 0", (0.0, -1.0, math.nan, math.inf)), ("a whole number", (0, -1, 2.5, True))
+BAD = {
+    "noise_multiplier": SIZE,
+    "epsilon": SIZE,
+    "sampling_probability": ("above 0 and not above 1", (0.0, -0.1, 1.01, math.nan)),
+    "delta": ("strictly between 0 and 1", (0.0, 1.0, math.nan)),
+    # A replaced record counts no less than one that is zeroed out, and no more than twice as much.
+    "replace_one_factor": ("between 1 and 2", (0.5, 2.1, math.nan)),
+    "cells": COUNT,
+    "rows": COUNT,
+}
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
+def test_event_is_refused_when_a_number_is_out_of_range(event):
+    for name in vars(event).keys() & BAD:
+        words, numbers = BAD[name]
+        for number in numbers:
+            with pytest.raises(PrivacyError, match=f"{name} must .*{words}"):
+                replace(event, **{name: number})
 
 
 def test_event_comes_back_when_it_is_read_from_its_description():
@@ -76,8 +63,9 @@ def test_event_is_refused_when_the_description_is_of_none(description):
 
 
 def test_events_are_those_of_dp_accounting_when_translated():
-    sampled = to_dp_event(PoissonGaussian(sampling_probability=0.1, noise_multiplier=2))
-    assert sampled == dp_accounting.PoissonSampledDpEvent(0.1, dp_accounting.GaussianDpEvent(2.0))
+    assert to_dp_event(take_steps(0.1, 2)[0]) == dp_accounting.PoissonSampledDpEvent(
+        0.1, dp_accounting.GaussianDpEvent(2.0)
+    )
     assert to_dp_event(Gaussian(noise_multiplier=3)) == dp_accounting.GaussianDpEvent(3.0)
     # The Gaussian of the same zCDP: 1/(2 s^2) = epsilon^2 / 8.
     assert to_dp_event(ExponentialSelection(epsilon=0.5)) == dp_accounting.GaussianDpEvent(4.0)

@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpwgan.errors import UsageError
-from dpwgan.privacy.accountants.moments import MOMENTS
-from dpwgan.privacy.accountants.pld import PLD
-from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.budget import Budget
 from dpwgan.privacy.events import (
+    Charge,
     DiscreteGaussian,
     Event,
     ExponentialSelection,
@@ -23,10 +22,16 @@ from dpwgan.privacy.events import (
     Unprotected,
 )
 from dpwgan.privacy.filter import PrivacyFilter, open_filter
+from tests.privacy.charges import MOMENTS, PLD, RELATIONS, ZERO_OUT, ask
 
-ZERO_OUT, REPLACE_ONE = NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLACE_ONE
 LIMIT = Budget(epsilon=3.0, delta=1e-8)
 RELEASE = ((Gaussian(noise_multiplier=10.0), 1), (ExponentialSelection(epsilon=0.1), 5))
+
+
+def spend(*charges: Charge, privacy_filter: PrivacyFilter | None = None) -> float:
+    """What the filter of the limit, or another one, says of some charges."""
+    privacy_filter = privacy_filter or open_filter(LIMIT, ZERO_OUT)
+    return privacy_filter.get_epsilon(privacy_filter.add_up(charges))
 
 
 def find_worst_delta(privacy_filter: PrivacyFilter, *, small: float, large: float, factor: float = 1.0) -> float:
@@ -72,8 +77,7 @@ def test_releases_cost_little_more_than_if_they_had_been_planned_together_when_a
     privacy_filter = open_filter(LIMIT, ZERO_OUT)
     for times in (1, 8, 60):
         charges = [(event, count * times) for event, count in RELEASE]
-        together = PLD.get_epsilon(charges, delta=LIMIT.delta, neighboring_relation=ZERO_OUT)
-        alone = PLD.get_epsilon(RELEASE, delta=LIMIT.delta, neighboring_relation=ZERO_OUT)
+        together, alone = (ask(PLD, each, delta=LIMIT.delta) for each in (charges, RELEASE))
         found = privacy_filter.get_epsilon(times * privacy_filter.add_up(RELEASE))
         assert together < found < 1.3 * together
         assert times == 1 or found < 0.7 * times * alone
@@ -88,35 +92,24 @@ EVENTS: tuple[Event, ...] = (
 )
 
 
-@pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE])
+@RELATIONS
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
 def test_epsilon_is_above_that_of_acts_planned_together_when_they_are_of_one_kind(event, relation):
-    privacy_filter = open_filter(LIMIT, relation)
-    exact = PLD.get_epsilon([(event, 20)], delta=LIMIT.delta, neighboring_relation=relation)
-    found = privacy_filter.get_epsilon(privacy_filter.add_up([(event, 20)]))
+    exact = ask(PLD, [(event, 20)], delta=LIMIT.delta, relation=relation)
+    found = spend((event, 20), privacy_filter=open_filter(LIMIT, relation))
     # Epsilons of pure acts are added up there; here they compose.
     assert (0.3 if isinstance(event, Laplace) else 1.0) * exact < found < 1.6 * exact
 
 
 def test_deltas_are_let_to_their_own_share_and_no_further_when_lists_are_paid_for():
-    privacy_filter = open_filter(LIMIT, ZERO_OUT)
-
-    def spend(times: int) -> float:
-        event = StableSelection(epsilon=0.001, delta=LIMIT.delta / 100)
-        return privacy_filter.get_epsilon(privacy_filter.add_up([(event, times)]))
-
-    assert spend(9) < LIMIT.epsilon
-    assert math.isinf(spend(11))
+    event = StableSelection(epsilon=0.001, delta=LIMIT.delta / 100)
+    assert spend((event, 9)) < LIMIT.epsilon
+    assert math.isinf(spend((event, 11)))
 
 
-def test_nothing_is_proved_when_an_act_is_unprotected():
-    privacy_filter = open_filter(LIMIT, ZERO_OUT)
-    assert math.isinf(privacy_filter.get_epsilon(privacy_filter.add_up([(Unprotected(reason="a test"), 1)])))
-
-
-def test_nothing_is_spent_when_nothing_was_released():
-    privacy_filter = open_filter(LIMIT, ZERO_OUT)
-    assert privacy_filter.get_epsilon(privacy_filter.add_up([])) == 0.0
+def test_nothing_is_proved_when_an_act_is_unprotected_and_nothing_spent_when_there_is_none():
+    assert math.isinf(spend((Unprotected(reason="a test"), 1)))
+    assert spend() == 0.0
 
 
 def test_release_that_is_left_room_for_fits_and_none_that_is_larger_when_it_is_added():
@@ -130,9 +123,7 @@ def test_release_that_is_left_room_for_fits_and_none_that_is_larger_when_it_is_a
         if privacy_filter.get_epsilon(spent + privacy_filter.add_up([(Gaussian(noise_multiplier=noise), 1)]))
         <= LIMIT.epsilon
     ]
-    best = PLD.get_epsilon(
-        [(Gaussian(noise_multiplier=fitting[0]), 1)], delta=LIMIT.delta, neighboring_relation=ZERO_OUT
-    )
+    best = ask(PLD, [(Gaussian(noise_multiplier=fitting[0]), 1)], delta=LIMIT.delta)
     assert best <= left < 1.15 * best
     assert privacy_filter.find_left(100 * spent) == 0.0
 
@@ -157,7 +148,7 @@ def test_epsilon_is_that_of_the_theorem_when_worked_out_by_hand():
     privacy_filter = PrivacyFilter(limit=Budget(epsilon=9.0, delta=1e-4), neighboring_relation=ZERO_OUT, shares=shares)
     # Order 2: 2/(2 16) + ln(1/2) - ln(1e-4/2) - ln 2; order 3: 3/(2 16) + ln(2/3) - (ln(1e-4/4) + ln 3)/2.
     by_order = (0.0625 + 4 * math.log(10) - math.log(2), 0.09375 + math.log(2 / 3) + math.log(4e4 / 3) / 2)
-    found = privacy_filter.get_epsilon(privacy_filter.add_up([(Gaussian(noise_multiplier=4.0), 1)]))
+    found = spend((Gaussian(noise_multiplier=4.0), 1), privacy_filter=privacy_filter)
     assert found == pytest.approx(min(by_order), rel=1e-9)
     pure, large = (privacy_filter.add_up([(Laplace(epsilon=epsilon), 1)]) for epsilon in (0.1, 5.0))
     assert pure[:2] == pytest.approx([0.01, 0.015])
@@ -165,7 +156,6 @@ def test_epsilon_is_that_of_the_theorem_when_worked_out_by_hand():
 
 
 def test_steps_that_sample_each_row_of_a_unit_apart_cost_as_the_accountant_says():
-    privacy_filter = open_filter(LIMIT, ZERO_OUT)
-    event = PoissonGaussian(sampling_probability=0.05, noise_multiplier=4.0, rows=3)
-    exact = MOMENTS.get_epsilon([(event, 50)], delta=LIMIT.delta, neighboring_relation=ZERO_OUT)
-    assert exact < privacy_filter.get_epsilon(privacy_filter.add_up([(event, 50)])) < 1.3 * exact
+    charge = PoissonGaussian(sampling_probability=0.05, noise_multiplier=4.0, rows=3), 50
+    exact = ask(MOMENTS, [charge], delta=LIMIT.delta)
+    assert exact < spend(charge) < 1.3 * exact

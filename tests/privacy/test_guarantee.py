@@ -23,32 +23,31 @@ def test_guarantee_gives_two_epsilon_for_replace_one_when_zero_out():
     assert delta == pytest.approx((1 + math.e) * 1e-9)
 
 
-def test_guarantee_gives_itself_for_replace_one_when_calibrated_for_it():
-    guarantee = PrivacyGuarantee(**{**FIELDS, "neighboring_relation": NeighboringRelation.REPLACE_ONE})
-    assert guarantee.replace_one() == (1.0, 1e-9)
-
-
-@pytest.mark.parametrize("epsilon", [1e-6, 800.0])
-def test_replacement_costs_no_delta_when_there_is_none(epsilon):
-    guarantee = PrivacyGuarantee(**{**FIELDS, "epsilon": epsilon, "delta": 0.0})
-    assert guarantee.replace_one() == (pytest.approx(2 * epsilon), 0.0)
-
-
-def test_guarantee_says_nothing_for_replace_one_when_delta_passes_one():
-    assert PrivacyGuarantee(**{**FIELDS, "epsilon": 1000.0}).replace_one()[1] == 1.0
+@pytest.mark.parametrize(
+    ("change", "replaced"),
+    [
+        ({"neighboring_relation": NeighboringRelation.REPLACE_ONE}, (1.0, 1e-9)),
+        ({"epsilon": 1e-6, "delta": 0.0}, (pytest.approx(2e-6), 0.0)),
+        ({"epsilon": 800.0, "delta": 0.0}, (pytest.approx(1_600.0), 0.0)),
+        ({"epsilon": 1_000.0}, (pytest.approx(2_000.0), 1.0)),
+    ],
+    ids=["calibrated for it", "no delta", "no delta, large epsilon", "delta above 1"],
+)
+def test_guarantee_for_replace_one_is_that_of_group_privacy_when_it_is_at_its_ends(change, replaced):
+    assert PrivacyGuarantee(**{**FIELDS, **change}).replace_one() == replaced
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("name", "value"),
     [
-        {"epsilon": math.inf},
-        {"epsilon": -1.0},
-        {"delta": -1e-9},
-        {"delta": 1.0},
-        {"accountant": ""},
-        {"assumptions": ()},
+        ("epsilon", math.inf),
+        ("epsilon", -1.0),
+        ("delta", -1e-9),
+        ("delta", 1.0),
+        ("accountant", ""),
+        ("assumptions", ()),
     ],
 )
-def test_guarantee_is_refused_when_a_part_is_missing_or_out_of_range(change):
+def test_guarantee_is_refused_when_a_part_is_missing_or_out_of_range(name, value):
     with pytest.raises(PrivacyError):
-        PrivacyGuarantee(**{**FIELDS, **change})
+        PrivacyGuarantee(**{**FIELDS, name: value})

@@ -5,16 +5,13 @@ import json
 import pytest
 
 from dpwgan.errors import PrivacyError
-from dpwgan.privacy.accountants.amortized import AMORTIZED
-from dpwgan.privacy.accountants.moments import MOMENTS
-from dpwgan.privacy.accountants.pld import PLD
 from dpwgan.privacy.events import Gaussian, PoissonGaussian, StableSelection
 from tests.ledgers import make_release, open_ledger
 from tests.plans import make_terms
+from tests.privacy.charges import ACCOUNTANTS, MOMENTS
 
 TERMS = make_terms(epsilon=1.0, delta=1e-8)
 STEPS = 40
-ACCOUNTANTS = pytest.mark.parametrize("accountant", [MOMENTS, AMORTIZED, PLD], ids=str)
 
 
 def make_steps(count=STEPS, *, accountant=MOMENTS, terms=TERMS, **details):
@@ -97,9 +94,6 @@ def test_guarantee_states_the_reserved_total_when_a_run_ends_early():
     assert ledger.epsilon_spent() < ledger.guarantee().epsilon == ledger.epsilon_reserved()
     assert ledger.guarantee().accountant == "moments"
     assert ledger.guarantee().delta == 1e-8
-
-
-def test_guarantee_is_refused_when_nothing_was_reserved():
     with pytest.raises(PrivacyError, match="Nothing was reserved"):
         open_with().guarantee()
 

@@ -18,7 +18,7 @@ from dpwgan.table.source import make_table
 from dpwgan.table.specs import parse_specs
 from dpwgan.table.units import keep_rows, read_units
 from tests.ledgers import open_ledger
-from tests.privacy.charges import REPLACE_ONE, ZERO_OUT
+from tests.privacy.charges import RELATIONS, ZERO_OUT
 
 OTHERS = ["aab", "b", "a", "a", "bbb", "ab"]
 KINDS = {"type": "enum", "values": ["a", "b"]}
@@ -84,7 +84,7 @@ def test_rows_that_a_rule_drops_or_that_are_of_no_kind_are_not_counted():
         assert found == ({(1, 1): 1, (0, 1): 1} if kind else {(3,): 1, (1,): 2})
 
 
-@pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE])
+@RELATIONS
 @pytest.mark.parametrize("most", [2, 5, 20])
 def test_noise_is_for_what_a_unit_moves_whatever_its_rows_are(relation, most):
     terms = Terms(

@@ -5,15 +5,12 @@ import math
 import pytest
 
 from dpwgan.errors import PrivacyError, UsageError
-from dpwgan.privacy.accountants.amortized import AMORTIZED
-from dpwgan.privacy.accountants.moments import MOMENTS
-from dpwgan.privacy.accountants.pld import PLD
-from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.calibrate import _next_down
 from dpwgan.privacy.events import ExponentialSelection, Gaussian, StableSelection
 from dpwgan.privacy.terms import ACCOUNTANTS, NOISE_SCALES, RULES, AccountantChoice, Terms
 from tests import plans
 from tests.ledgers import make_release, open_ledger
+from tests.privacy.charges import AMORTIZED, MOMENTS, PLD, RELATIONS, ask, calibrate
 
 DELTA = 39_073**-2
 STEPS = {"sampling_probability": 1_024 / 39_073, "steps": 200}
@@ -27,9 +24,9 @@ def check_alternatives(choice: AccountantChoice) -> None:
     """What the others say is their own epsilon for what was chosen."""
     assert {other.accountant for other in choice.alternatives} == {MOMENTS, AMORTIZED, PLD} - {choice.accountant}
     for other in choice.alternatives:
-        relation = choice.terms.neighboring_relation
-        at_chosen = other.accountant.get_epsilon(choice.charges(), delta=DELTA, neighboring_relation=relation)
-        assert other.epsilon == at_chosen
+        assert other.epsilon == ask(
+            other.accountant, choice.charges(), delta=DELTA, relation=choice.terms.neighboring_relation
+        )
 
 
 @pytest.mark.parametrize(
@@ -61,14 +58,6 @@ def test_others_need_more_noise_when_the_best_was_chosen():
     for _, noise, epsilon in choice.alternatives:
         assert noise > choice.noise
         assert epsilon > 1.0
-
-
-def test_choice_takes_other_charges_off_first_when_there_are_some():
-    selection = (StableSelection(epsilon=0.5, delta=DELTA / 2), 1)
-    choice = make_terms(others=[selection]).calibrate_steps(**STEPS)
-    assert choice.charges()[0] == selection
-    assert choice.noise > make_terms().calibrate_steps(**STEPS).noise
-    assert choice.epsilon() <= 1.0
 
 
 def test_rule_is_refused_when_unknown():
@@ -103,59 +92,59 @@ def _queries(scale):
     ]
 
 
-@pytest.mark.parametrize("relation", list(NeighboringRelation), ids=lambda relation: relation.value)
+@RELATIONS
 @pytest.mark.parametrize("epsilon", [0.01, 0.05, 0.3, 1.0, 8.0, 30.0, 100.0])
 @pytest.mark.parametrize("rule", ["moments", "amortized", "pld"])
 def test_family_is_at_most_the_epsilon_asked_for_when_it_is_calibrated(rule, epsilon, relation):
     terms = make_terms(rule, epsilon, relation=relation)
-    choice = terms.calibrate_charges(_queries)
+    choice = calibrate(terms, _queries)
     assert choice.accountant is ACCOUNTANTS[rule]
     assert choice.noise_unit == "noise_scale"
     assert list(choice.charges()) == _queries(choice.noise)
-    reported = choice.accountant.get_epsilon(choice.charges(), delta=DELTA, neighboring_relation=relation)
+    reported = ask(choice.accountant, choice.charges(), delta=DELTA, relation=relation)
     assert reported == choice.epsilon() <= epsilon
     # Nothing is given away either: one unit less in the fourth digit would not do.
     less = _queries(_next_down(choice.noise))
-    assert choice.accountant.get_epsilon(less, delta=DELTA, neighboring_relation=relation) > epsilon
+    assert ask(choice.accountant, less, delta=DELTA, relation=relation) > epsilon
     releases = [make_release(f"part {number}", *charge) for number, charge in enumerate(choice.charges())]
     ledger = open_ledger(releases, budget=terms.budget, accountant=choice.accountant, relation=relation)
     assert ledger.epsilon_reserved() == reported
 
 
 def test_family_choice_says_what_the_others_would_have_said_when_it_is_made():
-    choice = make_terms().calibrate_charges(_queries)
+    choice = calibrate(make_terms(), _queries)
     # So many selections that pld gives what moments gives.
     assert choice.accountant is MOMENTS
     assert "noise scales" in choice.reason
     assert "moments needs least noise" in choice.reason
     check_alternatives(choice)
     for accountant, noise, _ in choice.alternatives:
-        assert make_terms(accountant.name).calibrate_charges(_queries).noise == noise
+        assert calibrate(make_terms(accountant.name), _queries).noise == noise
 
 
 def test_family_of_gaussians_is_calibrated_exactly_when_amortized_knows_their_curve():
-    choice = make_terms().calibrate_charges(
-        lambda scale: [(Gaussian(noise_multiplier=scale, replace_one_factor=math.sqrt(2)), 30)]
-    )
+    choice = calibrate(make_terms(), lambda scale: [(Gaussian(noise_multiplier=scale), 30)])
     assert choice.accountant is AMORTIZED
-    assert {item.accountant: item.noise for item in choice.alternatives}[PLD] == choice.noise
-    assert {item.accountant: item.noise for item in choice.alternatives}[MOMENTS] > choice.noise
+    others = {item.accountant: item.noise for item in choice.alternatives}
+    assert others[PLD] == choice.noise < others[MOMENTS]
 
 
-def test_family_is_noisier_when_other_charges_come_off_first():
-    selection = (StableSelection(epsilon=0.1, delta=DELTA / 10), 1)
-    after = make_terms(others=[selection]).calibrate_charges(_queries)
-    assert after.noise > make_terms().calibrate_charges(_queries).noise
+@pytest.mark.parametrize("of_steps", [False, True], ids=["family", "steps"])
+def test_choice_takes_other_charges_off_first_when_there_are_some(of_steps):
+    def choose(terms: Terms) -> AccountantChoice:
+        return terms.calibrate_steps(**STEPS) if of_steps else calibrate(terms, _queries)
+
+    selection = (StableSelection(epsilon=0.5, delta=DELTA / 2), 1)
+    after = choose(make_terms(others=[selection]))
+    assert after.noise > choose(make_terms()).noise
     assert after.charges()[0] == selection
     assert after.epsilon() <= 1.0
 
 
-def test_family_is_refused_when_no_scale_is_enough():
+def test_family_ends_at_its_limits_when_no_scale_is_enough_or_the_budget_is_absurd():
     with pytest.raises(PrivacyError, match="noise scale above"):
-        make_terms("moments").calibrate_charges(
-            lambda scale: [(Gaussian(noise_multiplier=1.0), 1), (ExponentialSelection(epsilon=1 / scale), 1)]
+        calibrate(
+            make_terms("moments"),
+            lambda scale: [(Gaussian(noise_multiplier=1.0), 1), (ExponentialSelection(epsilon=1 / scale), 1)],
         )
-
-
-def test_family_stops_at_the_least_scale_when_the_budget_is_absurd():
-    assert make_terms("amortized", 1e30).calibrate_charges(_queries).noise == NOISE_SCALES[0]
+    assert calibrate(make_terms("amortized", 1e30), _queries).noise == NOISE_SCALES[0]

@@ -8,10 +8,7 @@ import pytest
 from scipy import stats
 
 from dpwgan.errors import PrivacyError
-from dpwgan.privacy.accountants.amortized import AMORTIZED
 from dpwgan.privacy.accountants.discrete_gaussian import stand_in
-from dpwgan.privacy.accountants.moments import MOMENTS
-from dpwgan.privacy.accountants.pld import PLD
 from dpwgan.privacy.budget import Budget
 from dpwgan.privacy.events import (
     DiscreteGaussian,
@@ -30,10 +27,9 @@ from dpwgan.privacy.mechanisms.discovery import calibrate_selection, select_cate
 from dpwgan.privacy.mechanisms.laplace import find_scale
 from dpwgan.privacy.unit import ONE_ROW, Unit
 from tests.ledgers import make_release, open_ledger
-from tests.privacy.brute_force import Line
-from tests.privacy.charges import REPLACE_ONE, ZERO_OUT, ask
+from tests.privacy.brute_force import Line, find_epsilon, round_at_random
+from tests.privacy.charges import ACCOUNTANTS, MOMENTS, PLD, RELATIONS, REPLACE_ONE, ZERO_OUT, ask, take_steps
 
-ACCOUNTANTS = pytest.mark.parametrize("accountant", [MOMENTS, AMORTIZED, PLD], ids=str)
 DELTA = 1e-5
 EVENTS = {
     "gaussian": (Gaussian(noise_multiplier=7.0), 0.3),
@@ -43,16 +39,6 @@ EVENTS = {
     "wishart": (Wishart(epsilon=0.03), 2.0**30),
     "sample": (PoissonGaussian(sampling_probability=0.1, noise_multiplier=5.0), 0.01),
 }
-
-
-def _find_epsilon(losses, weights, *, delta=DELTA):
-    """The epsilon at which the divergence of two laws is delta, from the law of the privacy loss."""
-    lower, upper = 0.0, 200.0
-    for _ in range(50):
-        middle = (lower + upper) / 2
-        found = np.sum(weights * -np.expm1(np.minimum(middle - losses, 0.0)))
-        lower, upper = (lower, middle) if found <= delta else (middle, upper)
-    return lower
 
 
 @pytest.mark.parametrize("kind", EVENTS)
@@ -85,8 +71,6 @@ def test_nothing_is_said_of_a_unit_where_nothing_is_proved():
     for rows in (0, -1, 2.5, True):
         with pytest.raises(PrivacyError):
             Unit(rows=rows)
-        with pytest.raises(PrivacyError):
-            DiscreteGaussian(stddev=8.0, cells=1, rows=rows)
     with pytest.raises(PrivacyError):
         read_event({"event": "gaussian", "noise_multiplier": 1.0, "replace_one_factor": 2.0, "rows": 3})
 
@@ -94,26 +78,16 @@ def test_nothing_is_said_of_a_unit_where_nothing_is_proved():
 @pytest.mark.parametrize("kind", EVENTS)
 def test_ledger_accounts_for_a_unit_when_rows_are_planned(kind):
     event, sensitivity = EVENTS[kind]
-    spent = [
-        open_ledger([make_release("it", event, sensitivity=sensitivity)], unit=unit).epsilon_reserved()
-        for unit in (ONE_ROW, Unit(rows=5), Unit(rows=20))
-    ]
+    planned = [make_release("it", event, sensitivity=sensitivity)]
+    units = (ONE_ROW, Unit(rows=5), Unit(rows=20))
+    spent = [open_ledger(planned, unit=unit).epsilon_reserved() for unit in units]
     assert 4 * spent[0] < spent[1] < spent[2] / 3
-    ledger = open_ledger(
-        [make_release("it", event, sensitivity=sensitivity)],
-        budget=Budget(epsilon=100.0, delta=DELTA),
-        unit=Unit(rows=5, named="person"),
-    )
-    guarantee = ledger.guarantee()
+    budget = Budget(epsilon=100.0, delta=DELTA)
+    guarantee = open_ledger(planned, budget=budget, unit=Unit(rows=5, named="person")).guarantee()
     assert guarantee.unit.rows == 5
     assert any("'person', at most 5 of which are kept" in words for words in guarantee.assumptions)
     with pytest.raises(PrivacyError, match="budget"):
-        open_ledger(
-            [make_release("it", event, sensitivity=sensitivity)],
-            budget=Budget(epsilon=2 * spent[0], delta=DELTA),
-            no_guarantee=False,
-            unit=Unit(rows=5),
-        )
+        open_ledger(planned, budget=Budget(epsilon=2 * spent[0], delta=DELTA), unit=Unit(rows=5))
 
 
 def test_steps_are_of_units_where_units_were_paid_for():
@@ -136,7 +110,7 @@ def _epsilon_of_rows(rows, *, probability, noise):
     line = Line(stddev=noise, reach=rows + 12 * noise, points=20_001)
     drawn = stats.binom(rows, probability).pmf(np.arange(rows + 1))
     there, gone = line.log_mixture(*zip(drawn, range(rows + 1), strict=True)), line.log_mixture((1.0, 0))
-    return max(_find_epsilon(p - q, np.exp(p) * line.step) for p, q in ((there, gone), (gone, there)))
+    return max(find_epsilon(p - q, np.exp(p) * line.step, delta=DELTA) for p, q in ((there, gone), (gone, there)))
 
 
 @ACCOUNTANTS
@@ -154,9 +128,8 @@ def test_epsilon_is_never_below_the_exact_one_when_a_units_rows_are_sampled_apar
 @pytest.mark.parametrize("rows", [2, 5, 20])
 def test_the_check_of_sampled_rows_fails_when_noise_is_not_split_or_rows_are_counted_by_their_root(rows):
     exact = _epsilon_of_rows(rows, probability=0.1, noise=4.0)
-    event = PoissonGaussian(sampling_probability=0.1, noise_multiplier=4.0)
-    assert ask(PLD, [(event, 1)], delta=DELTA) < exact
-    assert ask(PLD, [(event, math.isqrt(rows))], delta=DELTA) < exact
+    for steps in (1, math.isqrt(rows)):
+        assert ask(PLD, [take_steps(0.1, 4.0, steps)], delta=DELTA) < exact
 
 
 # ------------------------------------------------------------------------------------------------ counts of a unit
@@ -173,7 +146,7 @@ def _epsilon_of_counts(*moves, stddev):
     for move in moves:
         own = (move**2 + 2 * move * places) / (2 * stddev**2)
         losses, weights = np.add.outer(losses, own).ravel(), np.outer(weights, law).ravel()
-    return _find_epsilon(losses, weights)
+    return find_epsilon(losses, weights, delta=DELTA)
 
 
 @ACCOUNTANTS
@@ -201,11 +174,8 @@ def test_each_count_stays_within_the_factor_of_its_stand_in_when_rounded_at_rand
     rounding = min(2.0, event.stddev**2 / 2)
     variance = event.stddev**2 - rounding
     assert release.noise_multiplier == pytest.approx(math.sqrt(variance) / (3 * math.sqrt(2)))
-    places, y = np.arange(-12, 13), np.linspace(-30, 30, 60_001)
-    kernel = np.exp(-((places[:, None] - y) ** 2) / (2 * rounding))
-    kernel /= np.exp(-((np.arange(-45, 46)[:, None] - y) ** 2) / (2 * rounding)).sum(axis=0)
-    density = np.exp(-(y**2) / (2 * variance))
-    rounded = kernel @ density / density.sum()
+    places = np.arange(-12, 13)
+    rounded = round_at_random(places, variance=variance, rounding=rounding, reach=30)
     law = np.exp(-(places**2) / (2 * event.stddev**2))
     law /= np.exp(-(np.arange(-40, 41) ** 2) / (2 * event.stddev**2)).sum()
     assert cost > 0.1
@@ -217,7 +187,7 @@ def test_each_count_stays_within_the_factor_of_its_stand_in_when_rounded_at_rand
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5, 20])
-@pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE])
+@RELATIONS
 def test_cells_of_one_unit_alone_are_hardly_ever_released(rows, relation):
     event = Unit(rows=rows).scale(StableSelection(epsilon=1.0, delta=1e-6))
 

@@ -133,7 +133,10 @@ class Accountant(ABC):
         composed_epsilon = self._composed_epsilon(ordered, delta=delta_left, neighboring_relation=neighboring_relation)
         if math.isnan(composed_epsilon):
             raise PrivacyError(f"The {self.name} accountant found no number for these settings.")
-        composed_epsilon = min(composed_epsilon, _sum_of_selections(ordered, neighboring_relation))
+        selections = [(event, count) for event, count in ordered if isinstance(event, ExponentialSelection)]
+        if len(selections) == len(ordered):
+            by_sum = sum(count * loss_range(event, neighboring_relation) for event, count in selections)
+            composed_epsilon = min(composed_epsilon, by_sum)
         return (selection_epsilon + max(0.0, composed_epsilon)) * (1 + ROUNDING)
 
     def __str__(self) -> str:
@@ -173,15 +176,11 @@ def merge_gaussians(charges: Sequence[ComposedCharge]) -> list[ComposedCharge]:
     replacing: list[float] = []
     others: list[ComposedCharge] = []
     for event, count in charges:
-        if isinstance(event, Gaussian):
-            factor = event.replace_one_factor
-        elif isinstance(event, PoissonGaussian) and event.sampling_probability == 1:
-            factor = 2.0
+        if isinstance(event, Gaussian) or (isinstance(event, PoissonGaussian) and event.sampling_probability == 1):
+            zeroing.append(math.sqrt(count) / event.noise_multiplier)
+            replacing.append(event.replace_one_factor * zeroing[-1])
         else:
             others.append((event, count))
-            continue
-        zeroing.append(math.sqrt(count) / event.noise_multiplier)
-        replacing.append(factor * zeroing[-1])
     if not zeroing:
         return others
     total = math.hypot(*zeroing)
@@ -191,15 +190,4 @@ def merge_gaussians(charges: Sequence[ComposedCharge]) -> list[ComposedCharge]:
 
 def loss_range(event: ExponentialSelection, neighboring_relation: NeighboringRelation) -> float:
     """The length of the interval in which the privacy loss of a selection lies."""
-    replacing = neighboring_relation is NeighboringRelation.REPLACE_ONE
-    return event.epsilon * (event.replace_one_factor if replacing else 1.0)
-
-
-def _sum_of_selections(charges: Sequence[ComposedCharge], neighboring_relation: NeighboringRelation) -> float:
-    """Adds the epsilons of exponential mechanisms; infinite if there is anything else."""
-    total = 0.0
-    for event, count in charges:
-        if not isinstance(event, ExponentialSelection):
-            return math.inf
-        total += count * loss_range(event, neighboring_relation)
-    return total
+    return event.epsilon * event.get_factor(neighboring_relation)

@@ -36,7 +36,6 @@ falls with more noise and rises with more steps, so the minimum does.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -54,7 +53,6 @@ _SPLIT = 1 / (1 + np.exp(-np.linspace(-16, 16, 321)))
 
 _LOG_ROUNDING = 8 * float(np.finfo(np.float64).eps)
 """Relative amount by which the logarithm of a normal tail may be off: a few units in the last place, doubled."""
-
 
 _MOST_STEPS_DOWN = 60
 _PART_OF_STEP = 0.999
@@ -83,75 +81,48 @@ class AmortizedAccountant(Accountant):
         parts_for_acts = np.append(1 - _SPLIT, 1.0)
         sharing = sum(not isinstance(event, ExponentialSelection) for event, _ in charges)
         log_slack = np.log(1 / (delta * _SPLIT))
-        rest, whole_table = _Sums.none(parts_for_acts.size), _Sums.none(parts_for_acts.size)
-        for event, count in charges:
-            if isinstance(event, ExponentialSelection):
-                rest = rest.add_selections(loss_range(event, neighboring_relation), count)
-                continue
-            act_epsilon = _act_epsilon(event, delta * parts_for_acts / (sharing * count), neighboring_relation)
-            if isinstance(event, Gaussian):
-                whole_table = whole_table.add_acts(act_epsilon, count)
-            else:
-                rest = rest.add_acts(act_epsilon, count)
-        everything = rest.plus(whole_table)
-        # The Gaussian on all records is one act: adding it to the strong composition of the rest may be better.
-        apart = whole_table.basic[:-1] + rest.strong(log_slack)
-        return float(min(np.min(everything.basic), np.min(everything.strong(log_slack)), np.min(apart)))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Sums:
-    """What basic and strong composition add up, at each part of delta for the acts; the last part is d' = 0."""
-
-    basic: FloatArray
-    squares: FloatArray
-    drift: FloatArray
-
-    @classmethod
-    def none(cls, size: int) -> "_Sums":
-        """Sums of no act."""
-        return cls(basic=np.zeros(size), squares=np.zeros(size), drift=np.zeros(size))
-
-    def add_acts(self, epsilon: FloatArray, count: int) -> "_Sums":
-        """Adds acts whose loss lies between -epsilon and epsilon."""
+        # Rows: what basic composition adds up, the squares and the drift of strong composition. Infinity is a bound.
+        rest, whole_table = np.zeros((3, parts_for_acts.size)), np.zeros((3, parts_for_acts.size))
         with np.errstate(over="ignore"):
-            return _Sums(
-                basic=self.basic + count * epsilon,
-                squares=self.squares + count * epsilon**2,
-                drift=self.drift + count * epsilon * np.expm1(epsilon),
-            )
+            for event, count in charges:
+                if isinstance(event, ExponentialSelection):
+                    rest += _sum_selections(loss_range(event, neighboring_relation), count)
+                    continue
+                act_epsilon = _act_epsilon(event, delta * parts_for_acts / (sharing * count), neighboring_relation)
+                sums = whole_table if isinstance(event, Gaussian) else rest
+                sums += _sum_acts(act_epsilon, count)
+            everything = rest + whole_table
+        # The Gaussian on all records is one act: adding it to the strong composition of the rest may be better.
+        apart = whole_table[0, :-1] + _compose_strongly(rest, log_slack)
+        return float(min(np.min(everything[0]), np.min(_compose_strongly(everything, log_slack)), np.min(apart)))
 
-    def add_selections(self, length: float, count: int) -> "_Sums":
-        """Adds selections whose loss lies in an interval of that length: the module's paragraph on selections."""
-        return _Sums(
-            basic=self.basic + count * length,
-            squares=self.squares + count * length**2 / 4,
-            drift=self.drift + count * min(length**2 / 8, length),
-        )
 
-    def plus(self, other: "_Sums") -> "_Sums":
-        """Adds both."""
-        return _Sums(
-            basic=self.basic + other.basic, squares=self.squares + other.squares, drift=self.drift + other.drift
-        )
+def _sum_acts(epsilon: FloatArray, count: int) -> FloatArray:
+    """What acts whose loss lies between -epsilon and epsilon add to the sums."""
+    return np.array([count * epsilon, count * epsilon**2, count * epsilon * np.expm1(epsilon)])
 
-    def strong(self, log_slack: FloatArray) -> FloatArray:
-        """The bound of strong composition where d' is above 0."""
-        result: FloatArray = np.sqrt(2 * log_slack * self.squares[:-1]) + self.drift[:-1]
-        return result
+
+def _sum_selections(length: float, count: int) -> FloatArray:
+    """The same of selections whose loss lies in an interval of that length: the module's paragraph on selections."""
+    return np.array([[count * length], [count * length**2 / 4], [count * min(length**2 / 8, length)]])
+
+
+def _compose_strongly(sums: FloatArray, log_slack: FloatArray) -> FloatArray:
+    """The bound of strong composition where d' is above 0."""
+    _, squares, drift = sums[:, :-1]
+    result: FloatArray = np.sqrt(2 * log_slack * squares) + drift
+    return result
 
 
 def _act_epsilon(
     event: PoissonGaussian | Gaussian, act_delta: FloatArray, neighboring_relation: NeighboringRelation
 ) -> FloatArray:
     """Bounds the epsilon of one act at each `act_delta`: steps (1) and (2) of the module's proof."""
-    replacing = neighboring_relation is NeighboringRelation.REPLACE_ONE
+    noise_multiplier = event.noise_multiplier / event.get_factor(neighboring_relation)
     if isinstance(event, Gaussian):
-        factor = event.replace_one_factor if replacing else 1.0
-        return gaussian_epsilon(act_delta, noise_multiplier=event.noise_multiplier / factor)
+        return gaussian_epsilon(act_delta, noise_multiplier=noise_multiplier)
     q = event.sampling_probability
-    factor = 2.0 if replacing else 1.0
-    full = gaussian_epsilon(np.minimum(act_delta / q, 1.0), noise_multiplier=event.noise_multiplier / factor)
+    full = gaussian_epsilon(np.minimum(act_delta / q, 1.0), noise_multiplier=noise_multiplier)
     return amplified_epsilon(full, sampling_probability=q)
 
 

@@ -53,10 +53,7 @@ class MomentsAccountant(Accountant):
         if neighboring_relation is NeighboringRelation.ZERO_OUT:
             return epsilon_from_divergences(by_zeroing, delta=delta)
         by_replacing = _total_divergences(charges, NeighboringRelation.REPLACE_ONE)
-        return min(
-            epsilon_from_divergences(by_replacing, delta=delta),
-            _group_epsilon(by_zeroing, delta=delta),
-        )
+        return min(epsilon_from_divergences(by_replacing, delta=delta), _group_epsilon(by_zeroing, delta=delta))
 
 
 def replace_one_by_group(charges: Sequence[ComposedCharge], *, delta: float) -> float:
@@ -114,10 +111,8 @@ def _group_epsilon(divergences: FloatArray, *, delta: float) -> float:
 
 def _total_divergences(charges: Sequence[ComposedCharge], neighboring_relation: NeighboringRelation) -> FloatArray:
     """Adds the divergences of all charges at each of `ORDERS` (Mironov 2017, Proposition 1: adaptive composition)."""
-    total = np.zeros(len(ORDERS))
-    for event, count in charges:
-        total = total + count * find_divergences(event, neighboring_relation)
-    return total
+    each = (count * find_divergences(event, neighboring_relation) for event, count in charges)
+    return sum(each, start=np.zeros(len(ORDERS)))
 
 
 def _as_gaussian(event: DiscreteGaussian, count: int) -> Gaussian:
@@ -138,17 +133,13 @@ def find_divergences(event: ComposedEvent | DiscreteGaussian, neighboring_relati
     Source: Mironov 2017, arXiv:1702.07476, Propositions 7 and 11.
     """
     orders = np.asarray(ORDERS)
-    replacing = neighboring_relation is NeighboringRelation.REPLACE_ONE
     if isinstance(event, DiscreteGaussian):
         event = _as_gaussian(event, 1)
     if isinstance(event, ExponentialSelection):
         result = bounded_range_divergences(loss_range(event, neighboring_relation), orders=ORDERS)
     elif isinstance(event, Gaussian) or event.sampling_probability == 1:
-        factor = 1.0
-        if replacing:
-            factor = event.replace_one_factor if isinstance(event, Gaussian) else 2.0
-        result = orders * (factor / event.noise_multiplier) ** 2 / 2
-    elif replacing:
+        result = orders * (event.get_factor(neighboring_relation) / event.noise_multiplier) ** 2 / 2
+    elif neighboring_relation is NeighboringRelation.REPLACE_ONE:
         # The largest order needs twice itself, which lies outside the documented orders and is left out.
         doubled = tuple(2 * tenths / 10 for tenths in _ORDER_TENTHS[:-1])
         one_less = tuple((2 * tenths - 10) / 10 for tenths in _ORDER_TENTHS[:-1])

@@ -134,7 +134,7 @@ def _settled_epsilon(
         by_moments = MOMENTS.get_epsilon(charges, delta=delta, neighboring_relation=relation)
         least_delta = delta
     problem = _Problem(
-        acts=tuple(_one_dimensional(event, count) for event, count in charges),
+        acts=tuple(_read(event, count) for event, count in charges),
         delta=delta,
         neighboring_relation=relation,
         tail=max(1e-6 * least_delta / sum(count for _, count in charges), 1e-290),
@@ -163,11 +163,13 @@ def _replaced(event: PoissonGaussian | Gaussian | ExponentialSelection) -> Gauss
     raise PrivacyError("A sampled event has no zero-out of the same law as its replace-one.")
 
 
-def _one_dimensional(event: PoissonGaussian | Gaussian | ExponentialSelection, count: int) -> "_Step | _Selection":
-    """Reads an event under zero-out."""
+def _read(event: PoissonGaussian | Gaussian | ExponentialSelection, count: int) -> "_Step | _Selection":
+    """Reads an event under zero-out. Unsampled Gaussians compose to one with stddev over sqrt(count), exactly."""
     if isinstance(event, ExponentialSelection):
         return _Selection(length=event.epsilon, count=count)
-    return _Step.of(event, count)
+    if isinstance(event, PoissonGaussian) and event.sampling_probability < 1:
+        return _Step(sampling_probability=event.sampling_probability, stddev=event.noise_multiplier, count=count)
+    return _Step(sampling_probability=1.0, stddev=event.noise_multiplier / math.sqrt(count), count=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,13 +179,6 @@ class _Step:
     sampling_probability: float
     stddev: float
     count: int
-
-    @classmethod
-    def of(cls, event: PoissonGaussian | Gaussian, count: int) -> "_Step":
-        """Reads an event. Unsampled Gaussians compose to one Gaussian with stddev over sqrt(count), exactly."""
-        if isinstance(event, PoissonGaussian) and event.sampling_probability < 1:
-            return cls(sampling_probability=event.sampling_probability, stddev=event.noise_multiplier, count=count)
-        return cls(sampling_probability=1.0, stddev=event.noise_multiplier / math.sqrt(count), count=1)
 
     def typical_loss(self) -> float:
         """The scale of one act's loss, q sqrt(e^(1/s^2) - 1) where that is small; only sets the first grid."""
@@ -213,6 +208,39 @@ class _Step:
         result: FloatArray = exponents * self.stddev**2 + 0.5
         return result
 
+    def discretise(self, *, removing: bool, cell: float, tail: float) -> "_Losses | None":
+        """Puts one step's losses on the grid, upwards: step 2 of the module. None if it needs too many points.
+
+        Privacy: `removing` makes P the law with the record and Q the one without; otherwise the reverse, whose loss is
+          the negative. At most `tail` of P's mass at each end is moved up: to the first point, or to infinity.
+        """
+        q, s = self.sampling_probability, self.stddev
+        reach = -float(special.ndtri(tail)) * s
+        low, high = self.loss(-reach), self.loss(1 + reach)
+        if (high - low) / cell > MOST_POINTS or high > _LARGEST_LOSS:
+            return None
+        points = np.arange(math.floor(low / cell), math.ceil(high / cell) + 1, dtype=np.float64)
+        borders = self.where(points * cell)
+        zero, zero_error = _between(borders[:-1] / s, borders[1:] / s)
+        one, one_error = _between((borders[:-1] - 1) / s, (borders[1:] - 1) / s)
+        mixture, mixture_error = (1 - q) * zero + q * one, (1 - q) * zero_error + q * one_error
+        below = (1 - q) * special.ndtr(borders[0] / s) + q * special.ndtr((borders[0] - 1) / s)
+        above = (1 - q) * special.ndtr(-borders[-1] / s) + q * special.ndtr((1 - borders[-1]) / s)
+        if removing:
+            p, p_error, r, r_error = mixture, mixture_error, zero, zero_error
+            infinite = above
+            lower_ends = points[:-1] * cell
+            first = int(points[0])
+        else:
+            # The same cells in the reverse order, with negative losses. Where the mixture is large, this loss is small.
+            p, p_error, r, r_error = zero[::-1], zero_error[::-1], mixture[::-1], mixture_error[::-1]
+            below, infinite = float(special.ndtr(-borders[-1] / s)), float(special.ndtr(borders[0] / s))
+            lower_ends = -points[:0:-1] * cell
+            first = -int(points[-1])
+        masses = _spread(lower_ends, p, p_error=p_error, r=r, r_error=r_error, cell=cell)
+        masses[0] += float(below) * (1 + 8 * UNIT)
+        return _Losses(first=first, masses=masses, infinite=float(infinite) * (1 + 8 * UNIT))
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Selection:
@@ -224,6 +252,20 @@ class _Selection:
     def typical_loss(self) -> float:
         """The scale of one act's loss; only sets the first grid."""
         return min(0.25, self.length / 2)
+
+    def discretise(self, *, removing: bool, cell: float, tail: float) -> "_Losses | None":
+        """The same of a selection, with masses of the module's density: alike in both directions, with no tail."""
+        length = self.length
+        if 2 * length / cell > MOST_POINTS or length > _LARGEST_LOSS:
+            return None
+        points = np.arange(math.floor(-length / cell), math.ceil(length / cell) + 1, dtype=np.float64)
+        borders = np.clip(points * cell, -length, length)
+        growth = np.expm1(np.diff(borders) / 2) / -math.expm1(-length)
+        p, r = np.exp((borders[:-1] - length) / 2) * growth, np.exp(-(borders[1:] + length) / 2) * growth
+        # A border is off by some units in its own last place, which an outermost cell may be narrow enough to feel.
+        error = 16 * UNIT * (1 + length * (1 + 1 / cell))
+        masses = _spread(points[:-1] * cell, p, p_error=error * p, r=r, r_error=error * r, cell=cell)
+        return _Losses(first=int(points[0]), masses=masses, infinite=0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,29 +318,6 @@ class _Losses:
     infinite: float
 
 
-def _discretise(act: _Step | _Selection, *, removing: bool, cell: float, tail: float) -> _Losses | None:
-    """Puts one act's losses on the grid, upwards: step 2 of the module. None if it needs too many points."""
-    if isinstance(act, _Selection):
-        # The same in both directions, and with no tail to cut off.
-        return _discretise_selection(act, cell=cell)
-    return _discretise_step(act, removing=removing, cell=cell, tail=tail)
-
-
-def _discretise_selection(selection: _Selection, *, cell: float) -> _Losses | None:
-    """Puts a selection's losses on the grid: masses of the module's density between the borders, in closed form."""
-    length = selection.length
-    if 2 * length / cell > MOST_POINTS or length > _LARGEST_LOSS:
-        return None
-    points = np.arange(math.floor(-length / cell), math.ceil(length / cell) + 1, dtype=np.float64)
-    borders = np.clip(points * cell, -length, length)
-    growth = np.expm1(np.diff(borders) / 2) / -math.expm1(-length)
-    p, r = np.exp((borders[:-1] - length) / 2) * growth, np.exp(-(borders[1:] + length) / 2) * growth
-    # A border is off by some units in its own last place, which an outermost cell may be narrow enough to feel.
-    error = 16 * UNIT * (1 + length * (1 + 1 / cell))
-    masses = _spread(points[:-1] * cell, p, p_error=error * p, r=r, r_error=error * r, cell=cell)
-    return _Losses(first=int(points[0]), masses=masses, infinite=0.0)
-
-
 def _spread(
     lower_ends: FloatArray, p: FloatArray, *, p_error: FloatArray, r: FloatArray, r_error: FloatArray, cell: float
 ) -> FloatArray:
@@ -314,40 +333,6 @@ def _spread(
     return masses
 
 
-def _discretise_step(step: _Step, *, removing: bool, cell: float, tail: float) -> _Losses | None:
-    """Puts one Gaussian step's losses on the grid. None if it needs too many points.
-
-    Privacy: `removing` makes P the law with the record and Q the one without; otherwise the reverse, whose loss is
-      the negative. At most `tail` of P's mass at each end is moved up: to the first point, or to infinity.
-    """
-    q, s = step.sampling_probability, step.stddev
-    reach = -float(special.ndtri(tail)) * s
-    low, high = step.loss(-reach), step.loss(1 + reach)
-    if (high - low) / cell > MOST_POINTS or high > _LARGEST_LOSS:
-        return None
-    points = np.arange(math.floor(low / cell), math.ceil(high / cell) + 1, dtype=np.float64)
-    borders = step.where(points * cell)
-    zero, zero_error = _between(borders[:-1] / s, borders[1:] / s)
-    one, one_error = _between((borders[:-1] - 1) / s, (borders[1:] - 1) / s)
-    mixture, mixture_error = (1 - q) * zero + q * one, (1 - q) * zero_error + q * one_error
-    below = (1 - q) * special.ndtr(borders[0] / s) + q * special.ndtr((borders[0] - 1) / s)
-    above = (1 - q) * special.ndtr(-borders[-1] / s) + q * special.ndtr((1 - borders[-1]) / s)
-    if removing:
-        p, p_error, r, r_error = mixture, mixture_error, zero, zero_error
-        infinite = above
-        lower_ends = points[:-1] * cell
-        first = int(points[0])
-    else:
-        # The same cells in the reverse order, with negative losses. Where the mixture is large, this loss is small.
-        p, p_error, r, r_error = zero[::-1], zero_error[::-1], mixture[::-1], mixture_error[::-1]
-        below, infinite = float(special.ndtr(-borders[-1] / s)), float(special.ndtr(borders[0] / s))
-        lower_ends = -points[:0:-1] * cell
-        first = -int(points[-1])
-    masses = _spread(lower_ends, p, p_error=p_error, r=r, r_error=r_error, cell=cell)
-    masses[0] += float(below) * (1 + 8 * UNIT)
-    return _Losses(first=first, masses=masses, infinite=float(infinite) * (1 + 8 * UNIT))
-
-
 def epsilon_on_grid(problem: _Problem, *, removing: bool, cell: float, near: float = math.inf) -> float | None:
     """Bounds epsilon in one direction on one grid: steps 2 and 3 of the module. None if it needs too many points.
 
@@ -357,7 +342,7 @@ def epsilon_on_grid(problem: _Problem, *, removing: bool, cell: float, near: flo
     acts = sum(act.count for act in problem.acts)
     laws = []
     for act in problem.acts:
-        law = _discretise(act, removing=removing, cell=cell, tail=problem.tail)
+        law = act.discretise(removing=removing, cell=cell, tail=problem.tail)
         if law is None:
             return None
         laws.append((law, act.count))

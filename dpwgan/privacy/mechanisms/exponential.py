@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.errors import PrivacyError
-from dpwgan.privacy.events import ExponentialSelection
+from dpwgan.privacy.events import ExponentialSelection, refuse_unless_positive
 
 _FLOOR = 700.0
 """The weights' smallest logarithm: e^-700 is a normal float, and no candidate so far behind is ever drawn."""
@@ -52,8 +52,7 @@ def select_by_exponential_mechanism(
     Raises: PrivacyError if there is no score or one that is not finite, or a number is not finite and above 0.
     Source: McSherry and Talwar 2007; Durfee and Rogers 2019, arXiv:1905.04273; Cesar and Rogers 2021, arXiv:2004.07223.
     """
-    if not (math.isfinite(sensitivity) and sensitivity > 0):
-        raise PrivacyError(f"sensitivity must be finite and above 0; it is {sensitivity!r}.")
+    refuse_unless_positive("sensitivity", sensitivity)
     if event.epsilon < LEAST_EPSILON:
         raise PrivacyError(f"A selection needs an epsilon of at least {LEAST_EPSILON:g}; it is {event.epsilon!r}.")
     rate = (event.epsilon * (1 - 1e-12) - _MARGIN) / (2 * sensitivity)

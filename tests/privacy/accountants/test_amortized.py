@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from dpwgan.privacy.accountants.amortized import AMORTIZED, amplified_epsilon, gaussian_delta, gaussian_epsilon
-from dpwgan.privacy.events import Gaussian, PoissonGaussian
+from dpwgan.privacy.accountants.amortized import amplified_epsilon, gaussian_delta, gaussian_epsilon
 from tests.privacy.brute_force import Line
-from tests.privacy.charges import REPLACE_ONE, ZERO_OUT, ask, take_steps
+from tests.privacy.charges import AMORTIZED, RELATIONS, REPLACE_ONE, ask, take_steps
 
 
 @pytest.mark.parametrize("noise", [0.3, 1.0, 4.0, 50.0])
@@ -17,15 +16,6 @@ def test_gaussian_delta_is_that_of_an_integral_when_compared(noise):
     for epsilon in np.array([0.0, 0.3, 1.0, 3.0]) / noise:
         computed = float(gaussian_delta(np.array([epsilon]), noise_multiplier=noise)[0])
         assert computed == pytest.approx(line.hockey_stick(p, q, epsilon=epsilon), rel=1e-5)
-
-
-def test_gaussian_epsilon_keeps_its_delta_when_delta_is_tiny_and_noise_is_large():
-    for noise in (0.05, 1.0, 100.0, 1e5):
-        for delta in (1e-3, 1e-12, 1e-30):
-            epsilon = gaussian_epsilon(np.array([delta]), noise_multiplier=noise)
-            assert float(gaussian_delta(epsilon, noise_multiplier=noise)[0]) <= delta
-            closer = gaussian_delta(epsilon * (1 - 1e-6), noise_multiplier=noise)
-            assert epsilon == 0 or float(closer[0]) > delta * (1 - 1e-3)
 
 
 def test_amplified_epsilon_is_the_formula_when_small_and_does_not_overflow_when_large():
@@ -44,14 +34,13 @@ def test_one_step_keeps_its_delta_when_a_record_is_zeroed_or_replaced(q, noise):
     table, without = line.log_mixture((1 - q, 0.0), (q, 1.0)), line.log_mixture((1.0, 0.0))
     for full in np.array([0.1, 1.0, 4.0]) / noise:
         epsilon = float(amplified_epsilon(np.array([full]), sampling_probability=q)[0])
-        zeroing = q * float(gaussian_delta(np.array([full]), noise_multiplier=noise)[0])
-        assert line.hockey_stick(table, without, epsilon=epsilon) <= zeroing * (1 + 1e-5)
-        assert line.hockey_stick(without, table, epsilon=epsilon) <= zeroing * (1 + 1e-5)
-        replacing = q * float(gaussian_delta(np.array([full]), noise_multiplier=noise / 2)[0])
-        for mean in (-1.0, -0.5, 0.5):
-            other = line.log_mixture((1 - q, 0.0), (q, mean))
-            assert line.hockey_stick(table, other, epsilon=epsilon) <= replacing * (1 + 1e-5)
-            assert line.hockey_stick(other, table, epsilon=epsilon) <= replacing * (1 + 1e-5)
+        for mean in (None, -1.0, -0.5, 0.5):
+            # Zeroed out, or replaced by one of that mean.
+            other = without if mean is None else line.log_mixture((1 - q, 0.0), (q, mean))
+            own = noise if mean is None else noise / 2
+            allowed = q * float(gaussian_delta(np.array([full]), noise_multiplier=own)[0]) * (1 + 1e-5)
+            assert line.hockey_stick(table, other, epsilon=epsilon) <= allowed
+            assert line.hockey_stick(other, table, epsilon=epsilon) <= allowed
 
 
 def test_the_check_of_one_step_notices_when_the_sensitivity_of_a_replacement_is_not_doubled():
@@ -83,34 +72,20 @@ def _by_another_optimiser(q, noise, steps, delta):
 
 @pytest.mark.parametrize(("q", "noise", "steps"), [(0.026, 35.5, 1_000), (0.026, 7.46, 1_000), (0.1, 4.0, 20)])
 def test_amortized_epsilon_is_that_of_another_optimiser_when_compared(q, noise, steps):
-    event = PoissonGaussian(sampling_probability=q, noise_multiplier=noise)
-    computed = ask(AMORTIZED, [(event, steps)], delta=1e-6)
+    computed = ask(AMORTIZED, [take_steps(q, noise, steps)], delta=1e-6)
     assert computed == pytest.approx(_by_another_optimiser(q, noise, steps, 1e-6), rel=2e-3)
 
 
-def test_amortized_epsilon_is_the_exact_one_when_one_gaussian_is_released():
-    event = Gaussian(noise_multiplier=2.0)
-    exact = float(gaussian_epsilon(np.array([1e-6]), noise_multiplier=2.0)[0])
-    computed = ask(AMORTIZED, [(event, 1)], delta=1e-6)
-    assert exact <= computed <= exact * (1 + 1e-9)
-
-
 def test_amortized_replace_one_is_a_halved_noise_when_steps_are_sampled():
-    step, halved = (PoissonGaussian(sampling_probability=0.05, noise_multiplier=noise) for noise in (6.0, 3.0))
-    replaced = ask(AMORTIZED, [(step, 100)], delta=1e-6, relation=REPLACE_ONE)
-    assert replaced == ask(AMORTIZED, [(halved, 100)], delta=1e-6)
+    replaced = ask(AMORTIZED, [take_steps(0.05, 6.0, 100)], delta=1e-6, relation=REPLACE_ONE)
+    assert replaced == ask(AMORTIZED, [take_steps(0.05, 3.0, 100)], delta=1e-6)
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE])
+@RELATIONS
 def test_epsilon_grows_to_infinity_without_a_warning_when_noise_vanishes(relation):
     epsilons = [
-        ask(
-            AMORTIZED,
-            [take_steps(0.1, noise, 100)],
-            delta=1e-9,
-            relation=relation,
-        )
+        ask(AMORTIZED, [take_steps(0.1, noise, 100)], delta=1e-9, relation=relation)
         for noise in (1e-2, 1e-4, 1e-8, 1e-10, 1e-60, 1e-153)
     ]
     assert epsilons == sorted(epsilons)
@@ -119,7 +94,7 @@ def test_epsilon_grows_to_infinity_without_a_warning_when_noise_vanishes(relatio
     assert epsilons[-1] >= 0.5 / 1e-153**2
 
 
-@pytest.mark.parametrize("noise", [0.05, 0.5, 2.0, 30.0, 1e4])
+@pytest.mark.parametrize("noise", [0.05, 0.5, 2.0, 30.0, 1e5])
 def test_gaussian_epsilon_is_the_least_that_keeps_each_delta_when_deltas_are_tiny_or_large(noise):
     deltas = np.array([1e-300, 1e-40, 1e-12, 1e-5, 0.1, 0.9])
     epsilons = gaussian_epsilon(deltas, noise_multiplier=noise)

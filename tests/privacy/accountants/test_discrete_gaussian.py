@@ -8,23 +8,13 @@ import mpmath
 import numpy as np
 import pytest
 
-from dpwgan.privacy.accountants.amortized import AMORTIZED
 from dpwgan.privacy.accountants.discrete_gaussian import _log_spread, stand_in
-from dpwgan.privacy.accountants.moments import MOMENTS
-from dpwgan.privacy.accountants.pld import PLD
-from dpwgan.privacy.events import (
-    DiscreteGaussian,
-    ExponentialSelection,
-    Gaussian,
-    PoissonGaussian,
-    discrete_gaussian,
-    round_up_stddev,
-)
+from dpwgan.privacy.events import DiscreteGaussian, ExponentialSelection, Gaussian, discrete_gaussian, round_up_stddev
 from tests.plans import make_terms
-from tests.privacy.charges import REPLACE_ONE, ZERO_OUT, ask
+from tests.privacy.brute_force import find_delta, find_epsilon, round_at_random
+from tests.privacy.charges import ACCOUNTANTS, ALL, RELATIONS, ZERO_OUT, ask, calibrate, take_steps
 
-ACCOUNTANTS = pytest.mark.parametrize("accountant", [MOMENTS, AMORTIZED, PLD], ids=str)
-RELATIONS = pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE], ids=lambda relation: relation.value)
+MOMENTS, AMORTIZED, PLD = ALL
 
 _MARGINS = {0.3: 1.35, 0.5: 1.21, 1.0: 1.21, 2.0: 1.09, 5.0: 1.025, 24.0: 1.0015}
 """By how much pld may lie above the exact epsilon at most, by stddev."""
@@ -42,27 +32,22 @@ def _law_of_the_sum(stddev, moved):
     return law
 
 
-def _delta(epsilon, *, stddev, moved):
-    """The divergence of the two laws of `moved` counts at epsilon."""
+def _find_losses(stddev, moved):
+    """The losses of `moved` counts, by their sum, and how likely each is."""
     law = _law_of_the_sum(stddev, moved)
-    losses = (moved + 2.0 * (np.arange(law.size) - law.size // 2)) / (2 * stddev**2)
-    return float(np.sum(np.where(losses > epsilon, law * -np.expm1(np.minimum(epsilon - losses, 0.0)), 0.0)))
+    return (moved + 2.0 * (np.arange(law.size) - law.size // 2)) / (2 * stddev**2), law
 
 
 @lru_cache
 def _epsilon(delta, *, stddev, moved):
-    lower, upper = 0.0, 1000.0
-    while upper - lower > 1e-9 * upper:
-        middle = (lower + upper) / 2
-        lower, upper = (lower, middle) if _delta(middle, stddev=stddev, moved=moved) <= delta else (middle, upper)
-    return lower
+    return find_epsilon(*_find_losses(stddev, moved), delta=delta)
 
 
 def _ask(accountant, *charges, delta=1e-5, relation=ZERO_OUT):
     return ask(accountant, charges, delta=delta, relation=relation)
 
 
-@pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE])
+@RELATIONS
 def test_divergence_of_the_sum_is_that_of_all_counts_when_added_up_place_by_place(relation):
     stddev, epsilon = mpmath.mpf(1.25), 1.5
     signs = (1, 1) if relation is ZERO_OUT else (1, -1)
@@ -73,7 +58,7 @@ def test_divergence_of_the_sum_is_that_of_all_counts_when_added_up_place_by_plac
         max(g[x] * g[y] - mpmath.exp(epsilon) * g[x - signs[0]] * g[y - signs[1]], 0) / total**2
         for x, y in itertools.product(places, places)
     )
-    assert float(found) == pytest.approx(_delta(epsilon, stddev=1.25, moved=2), rel=1e-9)
+    assert float(found) == pytest.approx(find_delta(*_find_losses(1.25, 2), epsilon=epsilon), rel=1e-9)
 
 
 @ACCOUNTANTS
@@ -99,7 +84,7 @@ def test_stand_in_costs_two_c_and_its_part_of_delta_when_counts_are_released():
     release, c = stand_in(event, 1)
     assert c > 0.5
     alone = ask(AMORTIZED, [(release, 1)], delta=1e-5 * math.exp(-c))
-    found = _ask(AMORTIZED, (event, 1), delta=1e-5, relation=ZERO_OUT)
+    found = _ask(AMORTIZED, (event, 1))
     assert found == pytest.approx(alone + 2 * c, rel=1e-9)
 
 
@@ -119,13 +104,11 @@ def test_the_check_against_the_exact_law_fails_when_a_tenth_is_missing(accountan
     assert _ask(accountant, (DiscreteGaussian(stddev=8.0, cells=10), 1)) >= _epsilon(1e-5, stddev=8.0, moved=10)
 
 
-def test_moments_are_those_of_continuous_noise_when_counts_are_released():
+@RELATIONS
+def test_moments_are_those_of_continuous_noise_when_counts_are_released(relation):
     event = discrete_gaussian(noise_multiplier=3.0, cells=16)
-    same = Gaussian(noise_multiplier=3.0, replace_one_factor=math.sqrt(2))
-    for relation in (ZERO_OUT, REPLACE_ONE):
-        assert _ask(MOMENTS, (event, 5), relation=relation) == pytest.approx(
-            _ask(MOMENTS, (same, 5), relation=relation), rel=1e-12
-        )
+    same = _ask(MOMENTS, (Gaussian(noise_multiplier=3.0, replace_one_factor=math.sqrt(2)), 5), relation=relation)
+    assert _ask(MOMENTS, (event, 5), relation=relation) == pytest.approx(same, rel=1e-12)
 
 
 @pytest.mark.parametrize("h", [0.02, 0.05, 0.3, 1.0, 3.0])
@@ -144,20 +127,12 @@ def test_sum_of_counts_stays_within_the_factor_of_its_stand_in_when_rounded_at_r
     event = DiscreteGaussian(stddev=round_up_stddev(stddev), cells=moved)
     release, cost = stand_in(event, 1)
     variance, places = moved * event.stddev**2, np.arange(-40, 41)
-    assert release.noise_multiplier == pytest.approx(math.sqrt(variance - min(1.0, variance / 2)) / moved)
-    one = np.exp(-(places**2) / (2 * event.stddev**2))
-    law = one / one.sum()
-    for _ in range(moved - 1):
-        law = np.convolve(law, one / one.sum())
-    law = law[law.size // 2 - 40 : law.size // 2 + 41]
     rounding = min(1.0, variance / 2)
-    y = np.linspace(-60, 60, 120_001)
-    kernel = np.exp(-((places[:, None] - y) ** 2) / (2 * rounding))
-    kernel /= np.exp(-((np.arange(-70, 71)[:, None] - y) ** 2) / (2 * rounding)).sum(axis=0)
-    density = np.exp(-(y**2) / (2 * (variance - rounding)))
-    rounded = kernel @ density / density.sum()
-    middle = np.abs(places) < 5 * math.sqrt(variance)
-    assert np.max(np.abs(np.log(law[middle] / rounded[middle]))) <= cost + 1e-9
+    assert release.noise_multiplier == pytest.approx(math.sqrt(variance - rounding) / moved)
+    law = _law_of_the_sum(event.stddev, moved)
+    rounded = round_at_random(places, variance=variance - rounding, rounding=rounding, reach=60)
+    middle = places[np.abs(places) < 5 * math.sqrt(variance)]
+    assert np.max(np.abs(np.log(law[middle + law.size // 2] / rounded[middle + 40]))) <= cost + 1e-9
 
 
 @pytest.mark.parametrize("rule", ["moments", "amortized", "pld", "auto"])
@@ -168,10 +143,10 @@ def test_family_with_whole_number_noise_is_within_its_budget_when_calibrated(rul
             (discrete_gaussian(noise_multiplier=3 * scale, cells=15), 1),
             (ExponentialSelection(epsilon=0.1 / scale), 40),
             (discrete_gaussian(noise_multiplier=9 * scale, cells=1), 40),
-            (PoissonGaussian(sampling_probability=0.02, noise_multiplier=max(1.0, scale)), 50),
+            take_steps(0.02, max(1.0, scale), 50),
         ]
 
-    choice = make_terms(rule=rule, epsilon=epsilon, delta=1e-9).calibrate_charges(charges)
+    choice = calibrate(make_terms(rule=rule, epsilon=epsilon, delta=1e-9), charges)
     # A scale of four digits: the next one less is up to a thousandth away.
     assert 0.985 * epsilon < choice.epsilon() <= epsilon
     if rule == "auto":

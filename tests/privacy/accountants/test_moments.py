@@ -7,7 +7,6 @@ import pytest
 
 from dpwgan.privacy.accountants.amortized import gaussian_epsilon
 from dpwgan.privacy.accountants.moments import (
-    MOMENTS,
     ORDERS,
     delta_from_divergences,
     epsilon_from_divergences,
@@ -15,9 +14,9 @@ from dpwgan.privacy.accountants.moments import (
     replace_one_by_group,
     sampled_gaussian_divergences,
 )
-from dpwgan.privacy.events import Gaussian, PoissonGaussian
+from dpwgan.privacy.events import Gaussian
 from tests.privacy.brute_force import Line
-from tests.privacy.charges import REPLACE_ONE, ask, take_steps
+from tests.privacy.charges import MOMENTS, REPLACE_ONE, ask, take_steps
 from tests.privacy.reference_events import to_dp_event
 
 # From 0.5 on dp-accounting adds up the absolute values of the series of a fractional order: a bound, and no reference.
@@ -38,9 +37,7 @@ def test_sampled_divergences_are_those_of_an_integral_when_zeroing_out(q, noise)
     line = Line(stddev=noise, reach=20 + 14 * noise)
     without = line.log_mixture((1.0, 0.0))
     having = line.log_mixture((1 - q, 0.0), (q, 1.0))
-    computed = sampled_gaussian_divergences(
-        PoissonGaussian(sampling_probability=q, noise_multiplier=noise), orders=CHECKED_ORDERS
-    )
+    computed = sampled_gaussian_divergences(take_steps(q, noise)[0], orders=CHECKED_ORDERS)
     for order, divergence in zip(CHECKED_ORDERS, computed, strict=True):
         there = line.renyi(having, without, order=order)
         back = line.renyi(without, having, order=order)
@@ -53,13 +50,7 @@ def test_sampled_divergences_are_those_of_an_integral_when_zeroing_out(q, noise)
 def test_replace_one_divergences_are_above_an_integral_when_records_are_opposite(q, noise):
     line = Line(stddev=noise, reach=25 + 14 * noise)
     table = line.log_mixture((1 - q, 0.0), (q, 1.0))
-    bounds = dict(
-        zip(
-            ORDERS,
-            find_divergences(take_steps(q, noise)[0], REPLACE_ONE),
-            strict=True,
-        )
-    )
+    bounds = dict(zip(ORDERS, find_divergences(take_steps(q, noise)[0], REPLACE_ONE), strict=True))
     for mean in (-1.0, -0.5, 0.0, 0.5):
         other = line.log_mixture((1 - q, 0.0), (q, mean))
         for order in CHECKED_ORDERS:
@@ -70,13 +61,8 @@ def test_replace_one_divergences_are_above_an_integral_when_records_are_opposite
 @pytest.mark.parametrize("factor", [2.0, math.sqrt(2.0)])
 def test_gaussian_divergences_are_exact_when_a_record_is_replaced(factor):
     line = Line(stddev=1.5, reach=60.0)
-    bounds = dict(
-        zip(
-            ORDERS,
-            find_divergences(Gaussian(noise_multiplier=1.5, replace_one_factor=factor), REPLACE_ONE),
-            strict=True,
-        )
-    )
+    event = Gaussian(noise_multiplier=1.5, replace_one_factor=factor)
+    bounds = dict(zip(ORDERS, find_divergences(event, REPLACE_ONE), strict=True))
     for order in CHECKED_ORDERS:
         exact = line.renyi(line.log_mixture((1.0, 0.0)), line.log_mixture((1.0, factor)), order=order)
         assert bounds[order] == pytest.approx(exact, rel=1e-6)
@@ -86,7 +72,7 @@ def test_gaussian_divergences_are_exact_when_a_record_is_replaced(factor):
 @pytest.mark.parametrize("q", [0.001, 0.026, 0.3])
 @pytest.mark.parametrize("noise", [0.5, 1.0, 5.0, 80.0])
 def test_moments_epsilon_is_that_of_dp_accounting_when_computed_on_a_grid(q, noise):
-    event = PoissonGaussian(sampling_probability=q, noise_multiplier=noise)
+    event, _ = take_steps(q, noise)
     reference = dp_accounting.rdp.RdpAccountant(orders=list(ORDERS)).compose(to_dp_event(event)).rdp
     for steps in (1, 100, 5_000):
         for delta in (1e-10, 1e-5):
@@ -99,7 +85,7 @@ def test_moments_epsilon_is_that_of_dp_accounting_when_computed_on_a_grid(q, noi
 @pytest.mark.parametrize("q", [1e-4, 0.026, 0.5, 0.95])
 @pytest.mark.parametrize("noise", [0.4, 2.0, 100.0])
 def test_divergences_are_those_of_dp_accounting_when_compared_order_by_order(q, noise):
-    event = PoissonGaussian(sampling_probability=q, noise_multiplier=noise)
+    event, _ = take_steps(q, noise)
     orders = [order for order in ORDERS if HAS_FRACTIONS or order.is_integer()]
     reference = dp_accounting.rdp.RdpAccountant(orders=orders).compose(to_dp_event(event)).rdp
     computed = sampled_gaussian_divergences(event, orders=orders)
@@ -122,11 +108,9 @@ def test_conversion_gives_zero_when_total_variation_is_below_delta():
 def test_replace_one_is_above_the_exact_gaussian_when_nothing_is_sampled(noise):
     delta = 1e-8
     exact = float(gaussian_epsilon(np.array([delta]), noise_multiplier=noise / 2)[0])
-    event = Gaussian(noise_multiplier=noise)
-    direct = ask(MOMENTS, [(event, 1)], delta=delta, relation=REPLACE_ONE)
-    group = replace_one_by_group([(event, 1)], delta=delta)
-    assert exact <= direct <= 1.3 * exact
-    assert exact <= group
+    charges = [(Gaussian(noise_multiplier=noise), 1)]
+    assert exact <= ask(MOMENTS, charges, delta=delta, relation=REPLACE_ONE) <= 1.3 * exact
+    assert exact <= replace_one_by_group(charges, delta=delta)
 
 
 def test_replace_one_takes_the_better_bound_when_both_are_proved():

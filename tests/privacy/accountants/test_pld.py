@@ -7,11 +7,9 @@ import pytest
 import dpwgan.privacy.accountants.pld as pld_module
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.accountants.amortized import gaussian_epsilon
-from dpwgan.privacy.accountants.moments import MOMENTS
-from dpwgan.privacy.accountants.pld import PLD, _Problem, _settled_epsilon, _Step, epsilon_on_grid
-from dpwgan.privacy.events import Gaussian, PoissonGaussian
+from dpwgan.privacy.accountants.pld import _Problem, _settled_epsilon, _Step, epsilon_on_grid
 from tests.privacy.brute_force import Line
-from tests.privacy.charges import REPLACE_ONE, ZERO_OUT, ask, take_steps
+from tests.privacy.charges import MOMENTS, PLD, REPLACE_ONE, ZERO_OUT, ask, take_steps
 from tests.privacy.reference_events import to_dp_event
 
 
@@ -27,11 +25,17 @@ from tests.privacy.reference_events import to_dp_event
     ],
 )
 def test_pld_epsilon_is_that_of_dp_accounting_when_its_grid_is_fine(q, noise, steps, delta, interval):
-    event = PoissonGaussian(sampling_probability=q, noise_multiplier=noise)
+    event, _ = charge = take_steps(q, noise, steps)
     reference = dp_accounting.pld.PLDAccountant(value_discretization_interval=interval)
     expected = reference.compose(to_dp_event(event), steps).get_epsilon(delta)
-    computed = ask(PLD, [(event, steps)], delta=delta)
-    assert computed == pytest.approx(expected, rel=4e-3)
+    assert ask(PLD, [charge], delta=delta) == pytest.approx(expected, rel=4e-3)
+
+
+def bound_on_grid(step, *, delta, removing, cell):
+    problem = _Problem(acts=(step,), delta=delta, neighboring_relation=ZERO_OUT, tail=1e-6 * delta / step.count)
+    epsilon = epsilon_on_grid(problem, removing=removing, cell=cell)
+    assert epsilon is not None
+    return epsilon
 
 
 @pytest.mark.parametrize(("noise", "count"), [(0.5, 1), (3.0, 1), (10.0, 100), (200.0, 3_000)])
@@ -40,10 +44,8 @@ def test_pld_epsilon_is_that_of_dp_accounting_when_its_grid_is_fine(q, noise, st
 def test_pld_on_a_grid_is_just_above_the_exact_epsilon_when_gaussians_compose(noise, count, delta, removing):
     # Not merged into one Gaussian beforehand, so that the grid and the convolution have to do the work.
     step = _Step(sampling_probability=1.0, stddev=noise, count=count)
-    problem = _Problem(acts=(step,), delta=delta, neighboring_relation=ZERO_OUT, tail=1e-6 * delta / count)
     exact = float(gaussian_epsilon(np.array([delta]), noise_multiplier=noise / math.sqrt(count))[0])
-    computed = epsilon_on_grid(problem, removing=removing, cell=step.typical_loss() / 32)
-    assert computed is not None
+    computed = bound_on_grid(step, delta=delta, removing=removing, cell=step.typical_loss() / 32)
     assert exact * (1 - 1e-9) <= computed <= exact * 1.005
 
 
@@ -58,10 +60,8 @@ def test_pld_of_one_step_keeps_the_integrated_delta_when_either_direction_is_ask
     delta = line.hockey_stick(p, other, epsilon=expected)
     assert delta > 1e-9
     step = _Step(sampling_probability=q, stddev=noise, count=1)
-    problem = _Problem(acts=(step,), delta=delta, neighboring_relation=ZERO_OUT, tail=1e-6 * delta)
     for refinement in (8, 64):
-        epsilon = epsilon_on_grid(problem, removing=removing, cell=step.typical_loss() / refinement)
-        assert epsilon is not None
+        epsilon = bound_on_grid(step, delta=delta, removing=removing, cell=step.typical_loss() / refinement)
         assert line.hockey_stick(p, other, epsilon=epsilon) <= delta * (1 + 1e-5)
     assert epsilon == pytest.approx(expected, rel=0.02)
 
@@ -72,8 +72,7 @@ def test_pld_of_two_steps_keeps_the_integrated_delta_when_both_are_sampled():
     normal = np.exp(-(x**2) / (2 * noise**2)) / (noise * math.sqrt(2 * math.pi))
     shifted = np.exp(-((x - 1) ** 2) / (2 * noise**2)) / (noise * math.sqrt(2 * math.pi))
     mixture = (1 - q) * normal + q * shifted
-    event = PoissonGaussian(sampling_probability=q, noise_multiplier=noise)
-    epsilon = ask(PLD, [(event, 2)], delta=delta)
+    epsilon = ask(PLD, [take_steps(q, noise, 2)], delta=delta)
 
     def exact_delta(at):
         excess = np.outer(mixture, mixture) - math.exp(at) * np.outer(normal, normal)
@@ -85,14 +84,11 @@ def test_pld_of_two_steps_keeps_the_integrated_delta_when_both_are_sampled():
 
 def test_pld_keeps_its_digits_when_delta_is_one_in_a_million_million():
     # In extended precision dp_accounting's own grid of 1e-3 gives 7.1888; in double precision 7.1837, which is too low.
-    event = PoissonGaussian(sampling_probability=4096 / 661_968, noise_multiplier=0.74)
-    computed = ask(PLD, [(event, 2_000)], delta=661_968**-2)
-    assert 7.187 < computed < 7.200
+    assert 7.187 < ask(PLD, [take_steps(4096 / 661_968, 0.74, 2_000)], delta=661_968**-2) < 7.200
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 0.3, 3.0, 30.0])
-def test_pld_is_below_moments_when_the_grid_has_settled(epsilon):
-    noise = {0.01: 400.0, 0.3: 15.0, 3.0: 2.0, 30.0: 0.6}[epsilon]
+@pytest.mark.parametrize("noise", [400.0, 15.0, 2.0, 0.6])
+def test_pld_is_below_moments_when_the_grid_has_settled(noise):
     charges = [take_steps(0.026, noise, 1_000)]
     by_pld, by_moments = (ask(accountant, charges, delta=1e-9) for accountant in (PLD, MOMENTS))
     assert 0.8 * by_moments < by_pld < by_moments
@@ -100,32 +96,23 @@ def test_pld_is_below_moments_when_the_grid_has_settled(epsilon):
 
 def test_every_grid_is_an_upper_bound_when_it_is_coarse():
     step = _Step(sampling_probability=0.026, stddev=20.0, count=1_000)
-    problem = _Problem(acts=(step,), delta=1e-9, neighboring_relation=ZERO_OUT, tail=1e-18)
-    fine = epsilon_on_grid(problem, removing=True, cell=step.typical_loss() / 32)
-    for coarseness in (1, 2, 5):
-        coarse = epsilon_on_grid(problem, removing=True, cell=step.typical_loss() * coarseness)
-        assert coarse is not None
-        assert coarse >= fine * (1 - 1e-6)
+    fine, *coarse = (
+        bound_on_grid(step, delta=1e-9, removing=True, cell=step.typical_loss() * coarseness)
+        for coarseness in (1 / 32, 1, 2, 5)
+    )
+    assert min(coarse) >= fine * (1 - 1e-6)
 
 
 def test_pld_refuses_when_it_comes_out_above_moments(monkeypatch):
     monkeypatch.setattr(pld_module, "_settle", lambda problem, *, removing: 50.0)
-    event = PoissonGaussian(sampling_probability=0.0263, noise_multiplier=2.0)
     with pytest.raises(PrivacyError, match=r"above the .* of the moments accountant"):
-        _settled_epsilon.__wrapped__(((event, 100),), 1e-6, ZERO_OUT)
+        _settled_epsilon.__wrapped__((take_steps(0.0263, 2.0, 100),), 1e-6, ZERO_OUT)
 
 
 def test_pld_refuses_when_the_work_would_pass_its_bound(monkeypatch):
     monkeypatch.setattr(pld_module, "MOST_POINTS", 64)
-    event = PoissonGaussian(sampling_probability=0.0261, noise_multiplier=2.0)
     with pytest.raises(PrivacyError, match="did not settle"):
-        ask(PLD, [(event, 100)], delta=1e-6)
-
-
-def test_pld_replace_one_is_above_the_exact_gaussian_when_nothing_is_sampled():
-    exact = float(gaussian_epsilon(np.array([1e-8]), noise_multiplier=1.5)[0])
-    computed = ask(PLD, [(Gaussian(noise_multiplier=3.0), 1)], delta=1e-8, relation=REPLACE_ONE)
-    assert exact <= computed <= 1.5 * exact
+        ask(PLD, [take_steps(0.0261, 2.0, 100)], delta=1e-6)
 
 
 def test_pld_replace_one_is_more_than_twice_zero_out_when_steps_are_sampled():
@@ -135,20 +122,9 @@ def test_pld_replace_one_is_more_than_twice_zero_out_when_steps_are_sampled():
 
 
 def test_pld_keeps_the_delta_of_both_directions_when_one_step_is_sampled():
-    q, s, delta = 0.3, 0.8, 1e-3
-    charges = [take_steps(q, s, 1)]
-    epsilon = ask(PLD, charges, delta=delta)
-    x = np.linspace(-15.0, 16.0, 400_001)
-    without, one = (np.exp(-((x - mean) ** 2) / (2 * s**2)) / (s * math.sqrt(2 * math.pi)) for mean in (0.0, 1.0))
-    with_it = (1 - q) * without + q * one
-    for p, r in ((with_it, without), (without, with_it)):
-        assert np.maximum(p - math.exp(epsilon) * r, 0.0).sum() * (x[1] - x[0]) <= delta * (1 + 1e-6)
-
-
-def test_pld_composes_different_mechanisms_when_they_come_together():
-    # Two unequal Gaussians are one Gaussian: 1/s^2 adds up.
-    charges = [(Gaussian(noise_multiplier=4.0), 1), (Gaussian(noise_multiplier=7.0), 2)]
-    together = 1 / math.sqrt(1 / 16 + 2 / 49)
-    exact = float(gaussian_epsilon(np.array([1e-7]), noise_multiplier=together)[0])
-    computed = ask(PLD, charges, delta=1e-7)
-    assert exact * (1 - 1e-9) <= computed <= exact * 1.01
+    q, noise, delta = 0.3, 0.8, 1e-3
+    epsilon = ask(PLD, [take_steps(q, noise)], delta=delta)
+    line = Line(stddev=noise, reach=16.0)
+    laws = line.log_mixture((1 - q, 0.0), (q, 1.0)), line.log_mixture((1.0, 0.0))
+    for p, other in (laws, laws[::-1]):
+        assert line.hockey_stick(p, other, epsilon=epsilon) <= delta * (1 + 1e-6)

@@ -6,12 +6,10 @@ import pytest
 from scipy import stats
 
 from dpwgan.errors import PrivacyError
-from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import StableSelection
 from dpwgan.privacy.mechanisms.discovery import calibrate_selection, select_categories
 from dpwgan.privacy.mechanisms.laplace import sample_discrete_laplace, usable_decay
-
-ZERO_OUT, REPLACE_ONE = NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLACE_ONE
+from tests.privacy.charges import RELATIONS, REPLACE_ONE, ZERO_OUT
 
 
 def selection_probability(count: int, *, decay: float, threshold: int) -> float:
@@ -35,19 +33,12 @@ def select(counts, *, epsilon, delta, relation=REPLACE_ONE):
 
 def _hockey_stick(counts, others, *, epsilon, decay, threshold):
     """The exact delta at epsilon between the releases of two lists of counts, by adding up every outcome."""
+    chances = [
+        [selection_probability(c, decay=decay, threshold=threshold) for c in table] for table in (counts, others)
+    ]
     total = 0.0
     for outcome in itertools.product([True, False], repeat=len(counts)):
-        p, q = (
-            math.prod(
-                chance if released else 1 - chance
-                for released, chance in zip(
-                    outcome,
-                    (selection_probability(count, decay=decay, threshold=threshold) for count in table),
-                    strict=True,
-                )
-            )
-            for table in (counts, others)
-        )
+        p, q = (math.prod(c if told else 1 - c for told, c in zip(outcome, law, strict=True)) for law in chances)
         total += max(0.0, p - math.exp(epsilon) * q)
     return total
 
@@ -65,7 +56,7 @@ def _worst_delta(relation, *, epsilon, decay, threshold):
     )
 
 
-@pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE], ids=lambda relation: relation.value)
+@RELATIONS
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-3), (1.0, 1e-9), (3.0, 1e-6)])
 def test_selection_keeps_its_epsilon_and_delta_when_tables_are_neighbours(relation, epsilon, delta):
     event = StableSelection(epsilon=epsilon, delta=delta)
@@ -75,7 +66,7 @@ def test_selection_keeps_its_epsilon_and_delta_when_tables_are_neighbours(relati
     assert worst <= delta + 1e-14
 
 
-@pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE], ids=lambda relation: relation.value)
+@RELATIONS
 def test_the_check_of_selection_fails_when_the_threshold_is_one_too_low_or_the_noise_too_small(relation):
     event = StableSelection(epsilon=1.0, delta=1e-4)
     decay, threshold = calibrate_selection(event, neighboring_relation=relation)
@@ -117,14 +108,13 @@ def test_tokens_are_released_as_often_as_stated_when_drawn(count):
     assert stats.binomtest(int(np.sum(count + noise >= threshold)), trials, chance).pvalue < 1e-6
 
 
-def test_released_tokens_are_sorted_and_known_when_counts_are_large():
+def test_released_tokens_are_sorted_when_counts_are_large():
     counts = {"b": 10_000, "a": 20_000, "00": 9_000, "never": 0}
     assert select(counts, epsilon=1.0, delta=1e-9) == ("00", "a", "b")
 
 
 def test_a_token_that_does_not_occur_is_never_released_when_listed():
-    counts = {str(i): 0 for i in range(2_000)}
-    assert select(counts, epsilon=5.0, delta=0.4) == ()
+    assert select({str(i): 0 for i in range(2_000)}, epsilon=5.0, delta=0.4) == ()
 
 
 def test_fewer_tokens_are_released_when_a_record_may_be_replaced():
@@ -134,12 +124,7 @@ def test_fewer_tokens_are_released_when_a_record_may_be_replaced():
     assert len(wide) < 200 < 1_500 < len(narrow)
 
 
-@pytest.mark.parametrize("count", [-1, 1.5, True])
-def test_selection_is_refused_when_a_count_is_no_whole_number_of_at_least_zero(count):
+@pytest.mark.parametrize(("count", "epsilon"), [(-1, 1.0), (1.5, 1.0), (True, 1.0), (3, 1e-9)])
+def test_selection_is_refused_when_a_count_is_no_whole_number_or_epsilon_too_small_for_the_noise(count, epsilon):
     with pytest.raises(PrivacyError):
-        select({"a": count}, epsilon=1.0, delta=1e-6)
-
-
-def test_selection_is_refused_when_its_epsilon_is_too_small_for_the_noise():
-    with pytest.raises(PrivacyError):
-        select({"a": 3}, epsilon=1e-9, delta=1e-6)
+        select({"a": count}, epsilon=epsilon, delta=1e-6)

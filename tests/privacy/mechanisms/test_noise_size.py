@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from dpwgan.privacy.events import Gaussian, Laplace, Wishart, discrete_gaussian
+from dpwgan.privacy.events import Event, Gaussian, Laplace, Wishart, discrete_gaussian
 from dpwgan.privacy.mechanisms.discrete_gaussian import _find_law, _sample, add_discrete_gaussian_noise
 from dpwgan.privacy.mechanisms.gaussian import add_gaussian_noise
 from dpwgan.privacy.mechanisms.laplace import add_laplace_noise
@@ -17,24 +17,13 @@ DRAWS = 1 << 17
 WHOLE = np.arange(-200, 201)
 
 
-def draw_gaussian(rng: np.random.Generator) -> np.ndarray:
-    event = Gaussian(noise_multiplier=2.0)
-    return add_gaussian_noise(np.zeros((2, DRAWS // 2)), event, sensitivity=3.0, rng=rng).ravel()
+def draw(add: Callable[..., np.ndarray], event: Event, **sizes: float) -> Callable[[np.random.Generator], np.ndarray]:
+    """The noise that a mechanism adds to zeros."""
+    return lambda rng: add(np.zeros((2, DRAWS // 2), np.int64), event, rng=rng, **sizes).ravel()
 
 
 def draw_discrete_gaussian(stddev: float) -> Callable[[np.random.Generator], np.ndarray]:
-    event = discrete_gaussian(noise_multiplier=stddev, cells=1)
-    return lambda rng: add_discrete_gaussian_noise(np.zeros(DRAWS, np.int64), event, rng=rng)
-
-
-def draw_in_parts(rng: np.random.Generator) -> np.ndarray:
-    """Discrete Gaussian noise of a table as small as can be and of two bits more."""
-    return _sample(DRAWS, _find_law(3.0, most=1), rng)
-
-
-def draw_laplace(epsilon: float) -> Callable[[np.random.Generator], np.ndarray]:
-    event = Laplace(epsilon=epsilon)
-    return lambda rng: add_laplace_noise(np.zeros(DRAWS, np.int64), event, sensitivity=3, rng=rng)
+    return draw(add_discrete_gaussian_noise, discrete_gaussian(noise_multiplier=stddev, cells=1))
 
 
 def draw_wishart(rng: np.random.Generator) -> np.ndarray:
@@ -48,22 +37,23 @@ def get_variance(weights: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize(
-    ("draw", "variance"),
+    ("draw_all", "variance"),
     [
-        (draw_gaussian, 36.0),
+        (draw(add_gaussian_noise, Gaussian(noise_multiplier=2.0), sensitivity=3.0), 36.0),
         (draw_discrete_gaussian(6.0), 36.0),
         (draw_discrete_gaussian(0.75), get_variance(np.exp(-(WHOLE**2) / (2 * 0.75**2)))),
-        (draw_in_parts, 9.0),
-        (draw_laplace(0.5), get_variance(np.exp(-np.abs(WHOLE) / 6))),
-        (draw_laplace(4.5), get_variance(np.exp(-np.abs(WHOLE) * 1.5))),
+        # Of a table as small as can be and of two bits more.
+        (lambda rng: _sample(DRAWS, _find_law(3.0, most=1), rng), 9.0),
+        (draw(add_laplace_noise, Laplace(epsilon=0.5), sensitivity=3), get_variance(np.exp(-np.abs(WHOLE) / 6))),
+        (draw(add_laplace_noise, Laplace(epsilon=4.5), sensitivity=3), get_variance(np.exp(-np.abs(WHOLE) * 1.5))),
         (draw_wishart, 513 / 2 / 0.5**2),
         (lambda rng: draw_normal_numbers(DRAWS, stddev=6.0, rng=rng, step_noise="plain"), 36.0),
         (lambda rng: draw_normal_numbers(DRAWS, stddev=6.0, rng=rng, step_noise="fast"), 36.0),
     ],
     ids=["gaussian", "discrete", "discrete-small", "parts", "laplace", "laplace-small", "wishart", "plain", "fast"],
 )
-def test_noise_has_its_variance_and_no_part_comes_twice_when_drawn(draw, variance):
-    drawn = np.asarray(draw(np.random.default_rng(1)), np.float64)
+def test_noise_has_its_variance_and_no_part_comes_twice_when_drawn(draw_all, variance):
+    drawn = np.asarray(draw_all(np.random.default_rng(1)), np.float64)
     assert abs(drawn.mean()) < 5 * math.sqrt(variance / drawn.size)
     assert np.mean(np.square(drawn)) == pytest.approx(variance, rel=0.03)
     halves = drawn[: drawn.size // 2 * 2].reshape(2, -1)

@@ -15,10 +15,10 @@ from scipy import stats
 from dpwgan.critic.noise import count_pairs, make_normal_numbers
 from dpwgan.privacy.mechanisms import normal_numbers
 from dpwgan.privacy.mechanisms.normal_numbers import END, StepNoise, draw_normal_numbers, draw_words
+from tests.normal_law import FALSE_ALARM, has_variance
 
 PATHS: tuple[StepNoise, ...] = ("fast", "plain")
 WAYS = (*PATHS, "cluster")
-FALSE_ALARM = 1e-6
 MANY = 400_000
 
 
@@ -29,25 +29,19 @@ def draw(size: int, *, path: str, key: int = 1, stddev: float = 1.0) -> npt.NDAr
     return draw_normal_numbers(size, stddev=stddev, rng=rng, step_noise=path)  # type: ignore[arg-type]
 
 
-def variance_is_off(numbers: npt.NDArray[np.float64]) -> bool:
-    statistic = float(np.sum(numbers**2))
-    tail = min(stats.chi2.cdf(statistic, len(numbers)), stats.chi2.sf(statistic, len(numbers)))
-    return bool(2 * tail < FALSE_ALARM)
-
-
 @pytest.mark.statistical
 @pytest.mark.parametrize("path", WAYS)
 def test_numbers_are_normal_when_they_are_many(path):
     numbers = draw(MANY, path=path, stddev=3.0).astype(np.float64) / 3.0
     assert stats.kstest(numbers, "norm").pvalue > FALSE_ALARM
-    assert not variance_is_off(numbers)
+    assert has_variance(numbers)
     assert abs(numbers.mean()) < 5 / np.sqrt(MANY)
     # Far out, where a coarse uniform would show.
     for bound in (3.0, 4.0):
         expected = 2 * stats.norm.sf(bound) * MANY
         assert abs(np.sum(np.abs(numbers) > bound) - expected) < 6 * np.sqrt(expected)
     # The twin: noise a tenth too low must be found out, on as few as 5,000 numbers.
-    assert variance_is_off(0.9 * numbers[:5_000])
+    assert not has_variance(0.9 * numbers[:5_000])
 
 
 @pytest.mark.statistical
@@ -86,24 +80,14 @@ def test_numbers_are_fresh_when_they_are_drawn_again_and_the_same_when_the_key_i
     assert not np.array_equal(first, draw(1_000, path=path, key=2))
 
 
-class Stuck:
-    """In place of a cipher's stream: one word for all radii, one for all angles, and 64 bits that refine each end."""
-
-    def __init__(self, radius: int, angle: int, refining: int) -> None:
-        self._radius, self._angle, self._refining = radius, angle, refining
-        self._drawn = False
-
-    def take(self, count: int) -> npt.NDArray[np.uint32]:
-        if self._drawn:
-            return np.full(count // 2, self._refining, np.uint64).view(np.uint32)
-        self._drawn = True
-        # A radius word is that many 2^32ths beyond END.
-        return np.repeat(np.array([(self._radius + END) % 2**32, self._angle], np.uint32), count // 2)
-
-
-def turn_words(monkeypatch: pytest.MonkeyPatch, *, size: int, where: str, words: Stuck) -> npt.NDArray[np.float32]:
-    """Makes numbers of given words: with numpy, or in a compiled cluster."""
-    monkeypatch.setattr(normal_numbers, "_take_words", lambda stream, count: words.take(count))
+def turn_words(
+    monkeypatch: pytest.MonkeyPatch, *, size: int, where: str, radius: int, angle: int, refining: int
+) -> npt.NDArray[np.float32]:
+    """Makes numbers, with numpy or in a compiled cluster, of one word for all radii, that many 2^32ths beyond END, one
+    for all angles, and 64 bits that refine each end."""
+    words = np.repeat(np.array([(radius + END) % 2**32, angle], np.uint32), size // 2)
+    taken = [np.full(size // 2, refining, np.uint64).view(np.uint32), words]
+    monkeypatch.setattr(normal_numbers, "_take_words", lambda stream, count: taken.pop()[:count])
     drawn = draw_words(size // 2, rng=np.random.default_rng(0))[0]
     if where == "numpy":
         return normal_numbers.make_normal_numbers(drawn, stddev=1.0)
@@ -119,8 +103,7 @@ def make_in_cluster(words: npt.NDArray[np.uint32], *, shape: Sequence[int], stdd
 @pytest.mark.parametrize("where", ["numpy", "cluster"])
 @pytest.mark.parametrize("word", [0, 2**32 - 1])
 def test_fast_numbers_stay_finite_when_words_are_at_their_ends(monkeypatch, where, word):
-    refining = word << 32 | word
-    numbers = turn_words(monkeypatch, size=10, where=where, words=Stuck(word, word, refining))
+    numbers = turn_words(monkeypatch, size=10, where=where, radius=word, angle=word, refining=word << 32 | word)
     assert np.all(np.isfinite(numbers))
     assert np.max(np.abs(numbers)) < 11.6
 
@@ -129,13 +112,13 @@ def test_fast_numbers_stay_finite_when_words_are_at_their_ends(monkeypatch, wher
 @pytest.mark.parametrize("refining", [0, 1 << 40, (1 << 63) + 12_345, 2**64 - 1])
 @pytest.mark.parametrize("word", [0, 1, 77, (1 << 23) - 1, 2**32 - 1, 2**32 - 2, 2**32 - (1 << 23), 1 << 31, 1 << 23])
 def test_fast_radius_is_that_of_all_its_bits_when_words_are_near_an_end(monkeypatch, where, word, refining):
-    radius = np.hypot(*turn_words(monkeypatch, size=2, where=where, words=Stuck(word, 12_345, refining)))
+    pair = turn_words(monkeypatch, size=2, where=where, radius=word, angle=12_345, refining=refining)
     near = word < 1 << 23 or word >= 2**32 - (1 << 23)
     uniform = Fraction(2 * word + 1, 2**33) if not near else Fraction(word * 2**65 + 2 * refining + 1, 2**97)
     with localcontext(prec=60):
         logarithm = (Decimal(uniform.numerator) / Decimal(uniform.denominator)).ln()
         expected = float((-2 * logarithm).sqrt())
-    assert radius == pytest.approx(expected, rel=1e-5)
+    assert np.hypot(*pair) == pytest.approx(expected, rel=1e-5)
     # The twin: 32 bits alone miss what lies at the ends.
     if word in (0, 2**32 - 1) and refining == 0:
         coarse = np.sqrt(-2 * np.log(np.float32((word + 0.5) * 2.0**-32)))
