@@ -58,7 +58,7 @@ def without_noise() -> Iterator[None]:
 
     with ExitStack() as stack:
         stack.enter_context(mock.patch.object(NoiseSource, "add_noise", release))
-        stack.enter_context(mock.patch.object(queries, "draw_towards", lambda noisy, expected, *, stddev: noisy))
+        stack.enter_context(mock.patch.object(queries, "denoise", lambda noisy, expected, **more: noisy))
         stack.enter_context(mock.patch.object(anchor, "_LEAST_STDDEVS", 1e-6))
         weight = anchor._INFORMATION_WEIGHT / 10
         stack.enter_context(mock.patch.object(anchor, "_INFORMATION_WEIGHT", weight))
