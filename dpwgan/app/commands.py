@@ -52,7 +52,7 @@ class Command:
     add_arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], None]
     check: Callable[[argparse.Namespace], None] = lambda arguments: None
-    reads: tuple[str, ...]
+    reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ("--json",)
     shows_stages: bool = False
 
@@ -85,7 +85,7 @@ class Command:
     def make_job(self, arguments: argparse.Namespace) -> Job:
         """The work that these arguments ask for."""
         written = [path for name in self.writes for path in list_paths(arguments, name)]
-        voice = Voice(quiet=arguments.quiet)
+        voice = Voice(quiet=getattr(arguments, "quiet", False))
         threads: int | None = getattr(arguments, "threads", None)
         if threads is not None:
             # For libraries that are loaded later; the others are told below.

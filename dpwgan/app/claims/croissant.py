@@ -3,7 +3,6 @@
 Source: the Croissant Format Specification, version 1.1 (MLCommons).
 """
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -42,12 +41,11 @@ _DECIMAL = r"^-?(0|[1-9]\d*)(\.\d+)?$"
 
 
 def make_metadata(
-    document: Mapping[str, Any], *, table: str, claim_path: str, content: bytes, about: Mapping[str, str]
+    document: Mapping[str, Any], *, table: str, claim: tuple[str, str], about: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The metadata of a table and its claim; `about` has what no claim knows: name, curator, use, license, date.
+    """The metadata of a table and its claim, of which path and SHA-256 are given.
 
-    `content`: the bytes of the claim.
-
+    `about` has what no claim knows: name, curator, use, license, date.
     Raises: DataError if the table is neither CSV nor Parquet, or cannot be read.
     """
     file = Path(table)
@@ -55,7 +53,7 @@ def make_metadata(
         raise DataError("Croissant metadata is made of tables that end in .csv or .parquet")
     files = [
         _describe_file("table", file, _FORMATS[file.suffix], sha256=document["output"]["sha256"]),
-        _describe_file("claim", Path(claim_path), "application/json", sha256=hashlib.sha256(content).hexdigest()),
+        _describe_file("claim", Path(claim[0]), "application/json", sha256=claim[1]),
     ]
     optional = {
         "license": about.get("license"),
