@@ -260,19 +260,12 @@ def write(
         return content
 
     chunks = synthesizer.sample_cells(claim.rows, where=config.where)
-    layout: dict[str, Any] = {
-        "header": synthesizer.header,
-        "line_ending": synthesizer.line_ending,
-        "schema": synthesizer.schema,
-        "types": synthesizer.types,
-        "threads": synthesizer.config.threads,
-    }
     LOGGER.debug("sampling and writing %d rows", claim.rows)
     with _saved(synthesizer, save_model), undo:
         if config.claim_path is not None:
-            write_table(config.output, chunks, claim_path=config.claim_path, make_claim=make_claim, **layout)
+            write_table(config.output, chunks, claim_path=config.claim_path, make_claim=make_claim, **synthesizer.form)
         else:
-            make_claim(write_table(config.output, chunks, **layout))
+            make_claim(write_table(config.output, chunks, **synthesizer.form))
         complete()
         undo.pop_all()
     say(final, printed=config.claim == "-", voice=config.voice)
