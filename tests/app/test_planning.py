@@ -25,7 +25,7 @@ def make_schema(*columns: CategoricalColumn | UndiscoveredColumn) -> Schema:
     return Schema(columns=columns, sha256="ab" * 32)
 
 
-def test_delta_defaults_to_one_over_n_squared_when_none_is_asked_for() -> None:
+def test_delta_defaults_to_one_over_n_squared_when_none_is_asked_for():
     plan = plan_run(make_schema(SEX), records=100, config=SynthesisConfig(epsilon=1.0, settings=FEW))
     assert plan.terms.budget.delta == 1e-4
     assert plan.delta_chosen_by == "default: 1/n^2"
@@ -35,16 +35,14 @@ def test_delta_defaults_to_one_over_n_squared_when_none_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize(("delta", "warned"), [(0.02, True), (0.01, False), (1e-6, False)])
-def test_delta_is_warned_about_when_it_is_above_one_over_n(
-    caplog: pytest.LogCaptureFixture, delta: float, warned: bool
-) -> None:
+def test_delta_is_warned_about_when_it_is_above_one_over_n(caplog, delta, warned):
     config = SynthesisConfig(epsilon=1.0, delta=delta, settings=FEW)
     with caplog.at_level("WARNING", logger="dpwgan"):
         plan_run(make_schema(SEX), records=100, config=config)
     assert ("above 1/n" in caplog.text) == warned
 
 
-def test_discovery_takes_its_share_when_columns_are_paid_for() -> None:
+def test_discovery_takes_its_share_when_columns_are_paid_for():
     schema = make_schema(SEX, TOWN, SEA, JOB)
     plan = plan_run(schema, records=1000, config=SynthesisConfig(epsilon=2.0, settings=FEW))
     assert sorted(plan.discoveries) == ["job", "town"]
@@ -70,7 +68,7 @@ def test_discovery_takes_its_share_when_columns_are_paid_for() -> None:
         ("ron-dp-gan", {"steps": 20}),
     ],
 )
-def test_plan_keeps_its_accountant_when_lists_have_been_found(method: str, settings: dict[str, Any]) -> None:
+def test_plan_keeps_its_accountant_when_lists_have_been_found(method, settings):
     config = SynthesisConfig(epsilon=2.0, method=method, settings=settings)
     plan = plan_run(make_schema(SEX, TOWN), records=1000, config=config)
     found = make_schema(SEX, CategoricalColumn(name="town", tokens=("a", "b", ""), missing=("",), domain="private"))
@@ -85,7 +83,7 @@ def test_plan_keeps_its_accountant_when_lists_have_been_found(method: str, setti
 
 @pytest.mark.parametrize("settings", [FEW, {**FEW, "steps": 50, "noise_multiplier": 4.0}])
 @pytest.mark.parametrize("rule", ["auto", "paper", "amortized"])
-def test_plan_keeps_the_rule_and_the_reason_when_lists_have_been_found(rule: str, settings: dict[str, Any]) -> None:
+def test_plan_keeps_the_rule_and_the_reason_when_lists_have_been_found(rule, settings):
     config = SynthesisConfig(epsilon=2.0, accountant=rule, settings={**settings, "anchor": "none"})
     plan = plan_run(make_schema(SEX, TOWN), records=1000, config=config)
     found = make_schema(SEX, CategoricalColumn(name="town", tokens=("a", "b", ""), missing=("",), domain="private"))
@@ -106,16 +104,14 @@ def test_plan_keeps_the_rule_and_the_reason_when_lists_have_been_found(rule: str
         (100, SynthesisConfig(epsilon=1.0, settings=FEW), make_schema(SEX, SEA), "other specs"),
     ],
 )
-def test_plan_is_refused_when_it_is_for_something_else(
-    records: int, config: SynthesisConfig, schema: Schema, words: str
-) -> None:
+def test_plan_is_refused_when_it_is_for_something_else(records, config, schema, words):
     plan = plan_run(make_schema(SEX), records=100, config=SynthesisConfig(epsilon=1.0, settings=FEW))
     plan.refuse_unless_for(make_schema(SEX), records=100, config=SynthesisConfig(epsilon=1.0, settings=dict(FEW)))
     with pytest.raises(UsageError, match=words):
         plan.refuse_unless_for(schema, records=records, config=config)
 
 
-def test_plan_says_none_when_an_accountant_has_no_answer() -> None:
+def test_plan_says_none_when_an_accountant_has_no_answer():
     plan = plan_run(make_schema(SEX), records=100, config=SynthesisConfig(epsilon=1.0, method="independent"))
     accountant = plan.choice.accountant
     silent = replace(plan.choice, alternatives=(Alternative(accountant, math.inf, math.nan),)).describe()
@@ -123,7 +119,7 @@ def test_plan_says_none_when_an_accountant_has_no_answer() -> None:
 
 
 @pytest.mark.parametrize("method", ["dp-wgan", "query-gan", "independent", "ron-gauss", "ron-dp-gan", "dp-gan"])
-def test_time_grows_with_rows_columns_and_steps_when_it_is_planned(method: str) -> None:
+def test_time_grows_with_rows_columns_and_steps_when_it_is_planned(method):
     def say(records: int, columns: int, **settings: Any) -> float:
         schema = make_schema(*(replace(SEX, name=f"c{number}") for number in range(columns)))
         return plan_run(
@@ -135,12 +131,12 @@ def test_time_grows_with_rows_columns_and_steps_when_it_is_planned(method: str) 
         assert say(1_000, 3, steps=10) < say(1_000, 3, steps=1_000)
 
 
-def test_time_counts_what_every_run_takes_when_it_is_planned() -> None:
+def test_time_counts_what_every_run_takes_when_it_is_planned():
     plan = plan_run(make_schema(SEX), records=100, config=SynthesisConfig(epsilon=1.0, settings=FEW))
     assert plan.seconds == pytest.approx(START_SECONDS + 100 * SECONDS_A_CELL + plan.plan.cost.seconds)
 
 
-def test_time_is_planned_for_few_groups_when_noise_hides_most() -> None:
+def test_time_is_planned_for_few_groups_when_noise_hides_most():
     town = CategoricalColumn(name="town", tokens=tuple(f"t{number}" for number in range(2_000)))
     schema = make_schema(*(replace(town, name=f"c{number}") for number in range(4)))
     loud, quiet = (
@@ -152,7 +148,7 @@ def test_time_is_planned_for_few_groups_when_noise_hides_most() -> None:
     assert loud.cost.seconds < quiet.cost.seconds
 
 
-def test_plan_is_refused_when_it_cannot_be_made() -> None:
+def test_plan_is_refused_when_it_cannot_be_made():
     with pytest.raises(DataError, match="no rows"):
         plan_run(make_schema(SEX), records=0, config=SynthesisConfig(epsilon=1.0))
     with pytest.raises(UsageError, match="method must be one of"):
@@ -164,7 +160,7 @@ def test_plan_is_refused_when_it_cannot_be_made() -> None:
         plan_run(make_schema(SEX), records=100, config=broken)
 
 
-def test_what_was_spent_comes_off_the_budget_when_a_run_is_planned_anew() -> None:
+def test_what_was_spent_comes_off_the_budget_when_a_run_is_planned_anew():
     config = SynthesisConfig(epsilon=1.0, method="independent")
     spent = (Spent(label="counts (plan 1)", event=Gaussian(noise_multiplier=20.0), count=1),)
     whole, rest = (plan_run(make_schema(SEX), records=100, config=config, spent=past) for past in ((), spent))

@@ -78,7 +78,7 @@ def count_moments(folder: Path, **asked: Any) -> int:
 
 
 @pytest.mark.slow
-def test_ledgers_hold_every_read_of_every_worker_when_one_is_killed_at_any_moment(tmp_path: Path) -> None:
+def test_ledgers_hold_every_read_of_every_worker_when_one_is_killed_at_any_moment(tmp_path):
     moments = count_moments(tmp_path / "whole", **QUERIES)
     assert moments >= 19  # noise decides whether a round asks the others
     lost = Counter[str]()
@@ -90,7 +90,7 @@ def test_ledgers_hold_every_read_of_every_worker_when_one_is_killed_at_any_momen
 
 
 @pytest.mark.slow
-def test_ledgers_hold_every_read_when_a_worker_is_killed_while_a_network_is_trained(tmp_path: Path) -> None:
+def test_ledgers_hold_every_read_when_a_worker_is_killed_while_a_network_is_trained(tmp_path):
     moments = count_moments(tmp_path / "whole", **NETWORKS)
     lost = Counter[str]()
     for rank, share in ((0, 0.2), (1, 0.4), (0, 0.6), (1, 0.8), (0, 0.99)):
@@ -102,7 +102,7 @@ def test_ledgers_hold_every_read_when_a_worker_is_killed_while_a_network_is_trai
 
 
 @pytest.mark.slow
-def test_critic_steps_are_lost_and_counted_when_a_worker_is_killed_in_them(tmp_path: Path) -> None:
+def test_critic_steps_are_lost_and_counted_when_a_worker_is_killed_in_them(tmp_path):
     moments = count_moments(tmp_path / "whole", **CRITIC)
     kills = [(1, moments - 5), (0, moments // 2)]
     folder = prepare(tmp_path / "killed")
@@ -114,13 +114,13 @@ def test_critic_steps_are_lost_and_counted_when_a_worker_is_killed_in_them(tmp_p
 
 
 @pytest.mark.parametrize("sizes", [(2, 3), (3, 2), (2, 1)])
-def test_run_goes_on_when_there_are_more_or_fewer_workers(tmp_path: Path, sizes: tuple[int, ...]) -> None:
+def test_run_goes_on_when_there_are_more_or_fewer_workers(tmp_path, sizes):
     folder = prepare(tmp_path / "run")
     claim = check(folder, live(folder, [(0, 15)], sizes=sizes, **QUERIES))
     assert claim["method"]["settings"].get("workers", 1) == sizes[-1]
 
 
-def test_run_of_one_machine_goes_on_when_it_gets_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_of_one_machine_goes_on_when_it_gets_workers(tmp_path, monkeypatch):
     folder = prepare(tmp_path / "run")
     keep = Checkpoint.keep
 
@@ -137,9 +137,7 @@ def test_run_of_one_machine_goes_on_when_it_gets_workers(tmp_path: Path, monkeyp
     assert +add_up(claim, LOST) == {"query selections": 1, "query answers": 1}
 
 
-def test_streams_of_every_worker_are_other_ones_when_a_seeded_run_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_streams_of_every_worker_are_other_ones_when_a_seeded_run_goes_on(tmp_path, monkeypatch):
     made: list[tuple[int, int]] = []
     make = fitting.make_streams
 
@@ -154,14 +152,14 @@ def test_streams_of_every_worker_are_other_ones_when_a_seeded_run_goes_on(
 
 
 @pytest.mark.parametrize("lost", [0, 1])
-def test_rest_of_the_budget_is_planned_anew_by_all_when_the_first_release_is_lost(tmp_path: Path, lost: int) -> None:
+def test_rest_of_the_budget_is_planned_anew_by_all_when_the_first_release_is_lost(tmp_path, lost):
     folder = prepare(tmp_path / "run")
     claim = check(folder, live(folder, [(lost, FIRST_SUM)], **QUERIES))
     labels = [line["label"] for line in claim["ledger"]]
     assert labels[:2] == ["one-way counts (plan 1)", "one-way counts"]
 
 
-def test_all_refuse_when_one_is_to_resume_and_the_other_to_begin(tmp_path: Path) -> None:
+def test_all_refuse_when_one_is_to_resume_and_the_other_to_begin(tmp_path):
     folder = prepare(tmp_path / "run")
     kept = folder / "kept"
     ends = run_threads(folder, 2, checkpoint=kept, more=[{}, {"resume": True}], **QUERIES)
@@ -170,7 +168,7 @@ def test_all_refuse_when_one_is_to_resume_and_the_other_to_begin(tmp_path: Path)
     assert not kept.exists()
 
 
-def test_all_refuse_and_leave_no_run_behind_when_one_share_breaks_the_specs(tmp_path: Path) -> None:
+def test_all_refuse_and_leave_no_run_behind_when_one_share_breaks_the_specs(tmp_path):
     folder = prepare(tmp_path / "run")
     whole = (folder / "data.csv").read_text()
     (folder / "data.csv").write_text(whole.rpartition("\n")[0].rpartition("\n")[0] + "\nmauve,1,1.0,0\n")
@@ -179,7 +177,7 @@ def test_all_refuse_and_leave_no_run_behind_when_one_share_breaks_the_specs(tmp_
     assert not (folder / "kept" / JOURNAL_FILE).exists()
 
 
-def test_only_the_chief_needs_the_folder_when_a_run_is_kept(tmp_path: Path) -> None:
+def test_only_the_chief_needs_the_folder_when_a_run_is_kept(tmp_path):
     folder = prepare(tmp_path / "run")
     more = [{"checkpoint": folder / "kept"}, {"checkpoint": folder / "none" / "elsewhere"}]
     assert run_threads(folder, 2, more=more, **QUERIES) == [None, None]
@@ -189,16 +187,14 @@ def test_only_the_chief_needs_the_folder_when_a_run_is_kept(tmp_path: Path) -> N
 # ------------------------------------------------------------------------------------------------------ broken twins
 
 
-def test_check_fails_when_the_chief_asks_before_its_charge_is_on_the_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_check_fails_when_the_chief_asks_before_its_charge_is_on_the_disk(tmp_path, monkeypatch):
     write_late(monkeypatch)
     lives = live(prepare(tmp_path / "run"), [], **QUERIES)
     assert lives.ends == [None, None]
     assert {"one-ways of worker 0", "one-ways of worker 1"} <= set(lives.too_early)
 
 
-def test_check_fails_when_a_worker_charges_after_it_has_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_fails_when_a_worker_charges_after_it_has_read(tmp_path, monkeypatch):
     serve = Team.serve
 
     def serve_late(self: Team, do: Task, *, charge: Callable[[str, int], None], **more: Any) -> None:
@@ -219,9 +215,7 @@ def test_check_fails_when_a_worker_charges_after_it_has_read(tmp_path: Path, mon
     assert {said.rpartition(" ")[2] for said in lives.too_early} == {"1"}
 
 
-def test_all_refuse_when_a_worker_forgets_what_earlier_lives_charged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_refuse_when_a_worker_forgets_what_earlier_lives_charged(tmp_path, monkeypatch):
     monkeypatch.setattr(Journal, "charged", {})
     folder = prepare(tmp_path / "run")
     lives = live(folder, [(1, 17)], **QUERIES)
@@ -230,7 +224,7 @@ def test_all_refuse_when_a_worker_forgets_what_earlier_lives_charged(
     assert not (folder / "out.csv").exists()
 
 
-def test_life_ends_for_all_when_one_is_killed(tmp_path: Path) -> None:
+def test_life_ends_for_all_when_one_is_killed(tmp_path):
     folder = prepare(tmp_path / "run")
     workers = make_workers(3, kind=MortalWorkers)
     workers[2].left = 15

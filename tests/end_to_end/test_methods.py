@@ -76,7 +76,7 @@ def add_up(ledger: list[dict[str, Any]], *, delta: float, selections: bool) -> f
 
 # What every variant owes is in tests/methods/test_every_method.py; these go the whole road, from file to file.
 @pytest.mark.parametrize("name", ["dp-wgan", "query-gan", "dp-gan", "ron-gauss-classes"])
-def test_method_writes_legal_rows_and_a_valid_claim_when_all_is_well(name: str, tmp_path: Path) -> None:
+def test_method_writes_legal_rows_and_a_valid_claim_when_all_is_well(name, tmp_path):
     write_good(tmp_path)
     arguments = ("data.csv", "out.csv", "specs.json", "2.0", "--accountant", "moments", "--save-model", "model")
     assert call(tmp_path, *arguments, *METHODS[name]) == 0
@@ -95,7 +95,7 @@ def test_method_writes_legal_rows_and_a_valid_claim_when_all_is_well(name: str, 
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_ledger_adds_up_to_the_claim_when_another_library_does_the_sum(name: str, tmp_path: Path) -> None:
+def test_ledger_adds_up_to_the_claim_when_another_library_does_the_sum(name, tmp_path):
     write_good(tmp_path)
     with inside(tmp_path):
         config = cli.parse(
