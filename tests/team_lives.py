@@ -1,6 +1,5 @@
 """A small run of several workers, one of whom is killed at a moment of one's choice, and all that they read of rows."""
 
-import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -17,8 +16,6 @@ from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.workers import Numbers, Task, Team
 from tests.lives import ASKED, Killed, read_journal
 from tests.teams import ThreadWorkers, make_workers, run_threads
-
-OUTPUT = "out.csv"
 
 
 class MortalWorkers(ThreadWorkers):
@@ -130,7 +127,6 @@ def live(folder: Path, kills: Sequence[tuple[int, int]], *, sizes: Sequence[int]
                 folder,
                 size,
                 workers=workers,
-                output=OUTPUT,
                 checkpoint=lives.kept,
                 resume=resume,
                 epsilons=[ASKED] * size,
@@ -138,9 +134,3 @@ def live(folder: Path, kills: Sequence[tuple[int, int]], *, sizes: Sequence[int]
             )
             lives.end_life(workers, ends)
     return lives
-
-
-def read_claim(folder: Path) -> dict[str, Any]:
-    """Gives the claim of the run that came to its end."""
-    claim: dict[str, Any] = json.loads((folder / f"{OUTPUT}.privacy.json").read_text())
-    return claim

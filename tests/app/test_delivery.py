@@ -11,8 +11,8 @@ import pytest
 from packaging.requirements import Requirement
 
 from dpwgan.version import __version__
+from tests.programs import ROOT, call
 
-ROOT = Path(__file__).resolve().parents[2]
 PINNED = re.compile(r"^[a-z0-9-]+(\[[a-z,]+\])?==[0-9][^ ;]*( ; [^\\]+)? \\$")
 
 
@@ -23,14 +23,8 @@ def read(name: str) -> str:
 def list_files() -> list[Path]:
     """Returns the files that git tracks, or, in a tree without git, all outside of what the Makefile makes."""
     if (ROOT / ".git").exists() and shutil.which("git"):
-        done = subprocess.run(
-            # A checkout may belong to another user than the one who tests it.
-            ["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        # A checkout may belong to another user than the one who tests it.
+        done = call("git", "-c", f"safe.directory={ROOT}", "ls-files", "-z", cwd=ROOT, check=True)
         return [ROOT / name for name in done.stdout.split("\0") if name and (ROOT / name).is_file()]
     made = {".venv", "build", "__pycache__"}
     return [path for path in ROOT.rglob("*") if path.is_file() and not made & set(path.relative_to(ROOT).parts)]
@@ -73,20 +67,15 @@ def test_version_is_the_same_when_read_from_each_file_that_states_it():
 
 
 def test_make_lists_its_targets_when_asked_for_help():
-    done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = call("make", "help", cwd=ROOT, check=True)
     listed = set(re.findall(r"^make ([a-z-]+) ", done.stdout, flags=re.MULTILINE))
     assert {"run", "test", "check", "lint", "format", "container-test", "clean", "help"} <= listed
 
 
 def find_python(directory: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs the search for a Python where `directory` is the whole path and there is no home."""
-    return subprocess.run(
-        ["/bin/sh", str(ROOT / "scripts" / "find-python.sh")],
-        env={"PATH": str(directory), "HOME": str(directory), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    paths = {"PATH": str(directory), "HOME": str(directory)}
+    return call("/bin/sh", ROOT / "scripts" / "find-python.sh", env={**paths, **environment})
 
 
 def write_command(path: Path, script: str) -> None:

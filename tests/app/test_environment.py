@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.programs import ROOT, call
 
 # As a system Python it makes "environments"; as the environment's own it plays pip, and fails where fail-pip stands.
 STAND_IN = """#!/bin/sh
@@ -34,14 +34,8 @@ def project(tmp_path: Path) -> Path:
 
 
 def set_up(project: Path, kind: str, directory: str = ".venv") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["/bin/sh", "scripts/setup-venv.sh", kind, directory],
-        cwd=project,
-        env={"PATH": "/usr/bin:/bin", "PYTHON": str(project / "python")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    paths = {"PATH": "/usr/bin:/bin", "PYTHON": str(project / "python")}
+    return call("/bin/sh", "scripts/setup-venv.sh", kind, directory, cwd=project, env=paths)
 
 
 def installed(project: Path) -> list[str]:

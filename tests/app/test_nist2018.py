@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +14,7 @@ from dpwgan.table.codebook import read_codebook
 from dpwgan.table.encoded import TableShape, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, DerivedColumn, NumericColumn, Schema
 from dpwgan.table.specs import Problems, parse_specs, read_specs, survey_specs
+from tests.programs import call
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "specs" / "nist2018-match3.json"
@@ -90,7 +90,7 @@ def test_shipped_specs_are_what_the_script_builds(script, tmp_path):
         str(PACK),
         str(tmp_path / "out.json"),
     ]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    run = call(*command, check=True)
     assert (tmp_path / "out.json").read_text() == SHIPPED.read_text()
     assert run.stdout == script.describe(read_specs(SHIPPED)) + "\n"
 
@@ -131,7 +131,7 @@ def test_script_refuses_a_range_when_the_largest_code_is_beyond_it(script):
 def test_script_fails_when_the_pack_lacks_a_file(tmp_path):
     shutil.copy(PACK / "colorado-specs.json", tmp_path)
     command = [sys.executable, str(SCRIPT), str(tmp_path), str(tmp_path / "out")]
-    assert subprocess.run(command, capture_output=True, check=False).returncode != 0
+    assert call(*command).returncode != 0
     assert not (tmp_path / "out").exists()
 
 

@@ -19,6 +19,7 @@ from dpwgan.table.specs import parse_specs
 from tests.end_to_end.bad_inputs import SPECS, write_good
 from tests.frozen.cases import METHODS
 from tests.frozen.transcript import transcribed
+from tests.programs import read_claim
 
 # Ages of the good table are 0 to 59, one a row.
 DROPS = [{"sql": "age <> 33 AND age <> 90", "violations": "drop"}]
@@ -61,7 +62,7 @@ def test_a_dropped_row_is_a_null_row(method, flags, tmp_path):
     ):
         with transcribed() as transcript:
             run(tmp_path / name, "--method", method, *flags, rules=DROPS, rows=rows)
-        claim = json.loads((tmp_path / name / "out.csv.privacy.json").read_text())
+        claim = read_claim(tmp_path / name)
         assert claim["public"]["records"] == claim["output"]["rows"] == 60
         seen.append((transcript, (tmp_path / name / "out.csv").read_bytes()))
     assert seen[0] == seen[1]

@@ -17,6 +17,7 @@ from dpwgan.app.together import cut_units, draw_forms
 from dpwgan.errors import SpecsError, UsageError
 from dpwgan.privacy.sizes import SIZES_LABEL
 from tests.lives import QUERIES, Killed, Lives, watched
+from tests.programs import read_claim
 
 NAMED = {"unit": {"column": "house", "max_rows": 4}, "house": {"type": "integer", "uuid": True, "min": 100}}
 SPECS: dict[str, Any] = {
@@ -87,7 +88,7 @@ def test_claim_names_the_histogram_and_holds(tmp_path, capsys):
     Path(paths[2]).write_text(json.dumps({**SPECS, "house": {"type": "string", "uuid": True}}))
     model = ("--save-model", str(tmp_path / "model"))
     assert cli.main((*paths, "1.0", "--method", "independent", *model), environment={}) == 0
-    claim = json.loads((tmp_path / "out.csv.privacy.json").read_text())
+    claim = read_claim(tmp_path)
     first = claim["ledger"][0]
     assert (first["label"], first["event"], first["epsilon"], first["charged"]) == (SIZES_LABEL, "laplace", 0.04, 1)
     assert "rows" not in first

@@ -18,6 +18,7 @@ from tests.end_to_end.bad_inputs import SPECS, write_good
 from tests.frozen.cases import METHODS
 from tests.lives import QUERIES, Killed, Lives, make_frame, watched
 from tests.lives import SPECS as SMALL
+from tests.programs import read_claim
 
 UNIT = {"column": "person", "max_rows": 2}
 FORMAL = [
@@ -39,8 +40,7 @@ def run(folder: Path, *flags: str, people: Any, seed: str | None = "7", **specs:
     paths = [str(folder / name) for name in ("data.csv", "out.csv", "specs.json")]
     seeded = () if seed is None else ("--seed", seed)
     assert cli.main((*paths, "1.0", "--device", "cpu", *seeded, *flags), environment={}) == 0
-    claim: dict[str, Any] = json.loads((folder / "out.csv.privacy.json").read_text())
-    return claim
+    return read_claim(folder)
 
 
 @pytest.mark.slow

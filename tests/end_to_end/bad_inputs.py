@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from dpwgan.__main__ import main as every_command
+from dpwgan.privacy.budget import NeighboringRelation
+from tests.programs import begin_book
 
 SECRET = "Zq7secret"
 FAST = tuple(shlex.split("--anchor none --steps 3 --batch-size 8 --hidden-critic 8 --hidden-generator 8 --latent 4"))
@@ -108,13 +110,9 @@ def two_rows(column: str) -> dict[str, Any]:
     return {"column": column, "max_rows": 2}
 
 
-def booked(epsilon: float, relation: str = "zero_out", *, cut: bool = False) -> Prepare:
+def booked(epsilon: float, *relation: NeighboringRelation, cut: bool = False) -> Prepare:
     def prepare(folder: Path) -> None:
-        from dpwgan.app.book.book import new_book
-        from dpwgan.privacy.budget import Budget, NeighboringRelation
-
-        limit = Budget(epsilon=epsilon, delta=1e-3)
-        new_book(folder / "b.book", name="cases", limit=limit, relation=NeighboringRelation(relation))
+        begin_book(folder, epsilon, *relation)
         if cut:
             (folder / "b.book").write_bytes((folder / "b.book").read_bytes() + b'{"kind": "res')
 
@@ -262,7 +260,7 @@ CASES: tuple[Case, ...] = (
         arguments=by("loss-noise-gan --no-guarantee --checkpoint kept"),
     ),
     refuse("--book with --seed", 2, booked(3.0), flags("--book b.book --seed 1")),
-    refuse("--book of other neighbours", 2, booked(3.0, "replace_one"), flags("--book b.book")),
+    refuse("--book of other neighbours", 2, booked(3.0, NeighboringRelation.REPLACE_ONE), flags("--book b.book")),
     refuse("output = input", 2, arguments=args("data.csv data.csv")),
     refuse("output is a hard link to the input", 2, linked),
     refuse("an output among the parts of the table", 2, holds("parts", A_PART), args("parts parts/out.csv")),

@@ -11,19 +11,18 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.bad_inputs import FAST, write_good
+from tests.programs import RUN, list_variables
 
 pytestmark = pytest.mark.slow
 
-RUN = Path(__file__).resolve().parents[2] / "run.py"
 LONG = ("--anchor", "none", "--steps", "8000", "--batch-size", "8", "--hidden-critic", "8", "--hidden-generator", "8")
 
 
 def start(folder: Path, *arguments: str, **more: object) -> "subprocess.Popen[str]":
-    environment = {name: text for name, text in os.environ.items() if not name.startswith("DPWGAN_")}
     return subprocess.Popen(
-        [sys.executable, str(RUN), *arguments],
+        [sys.executable, RUN, *arguments],
         cwd=folder,
-        env=environment,
+        env=list_variables(),
         text=True,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -109,7 +108,7 @@ def test_run_says_so_when_the_reader_of_stdout_goes_away(tmp_path):
     read_end, write_end = os.pipe()
     os.close(read_end)
     process = subprocess.Popen(
-        [sys.executable, str(RUN), "data.csv", "-", "specs.json", "1.0", *FAST],
+        [sys.executable, RUN, "data.csv", "-", "specs.json", "1.0", *FAST],
         cwd=tmp_path,
         stdout=write_end,
         stderr=subprocess.PIPE,

@@ -93,7 +93,7 @@ def test_seeded_run_repeats_and_is_stamped_when_the_seed_is_the_same(run, tmp_pa
         assert f"warning: {NOT_PRIVATE}" in capfd.readouterr().err
     assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
     assert (tmp_path / "one.csv").read_bytes() != (tmp_path / "three.csv").read_bytes()
-    document = json.loads((tmp_path / "one.csv.privacy.json").read_text())
+    document = read_claim(tmp_path / "one.csv.privacy.json").document
     assert document["guarantee"] is None
     assert document["why_no_guarantee"].startswith(NOT_PRIVATE)
 
