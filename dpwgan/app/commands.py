@@ -65,12 +65,9 @@ class Command:
         self.add_arguments(parser)
         arguments = parser.parse_intermixed_args(list(argv))
         self.check(arguments)
-        seed = getattr(arguments, "seed", None)
-        if seed is not None and seed < 0:
-            raise UsageError("--seed must be a whole number of at least 0")
-        threads = getattr(arguments, "threads", None)
-        if threads is not None and threads < 1:
-            raise UsageError("--threads must be a whole number of at least 1")
+        for name, least in (("seed", 0), ("threads", 1)):
+            if (number := getattr(arguments, name, None)) is not None and number < least:
+                raise UsageError(f"--{name} must be a whole number of at least {least}")
         read = {
             os.path.realpath(part)
             for name in self.reads

@@ -34,10 +34,7 @@ _ALTERNATIVES = re.compile(r"\^?\(?([\w .-]+(?:\|[\w .-]+)+)\)?\$?")
 
 def recognise(source: Source) -> bool:
     """Whether it has a table's schema, or tables that have one."""
-    document = source.document
-    if not isinstance(document, Mapping):
-        return False
-    return "tableSchema" in document or isinstance(document.get("tables"), list)
+    return "tableSchema" in source.members or isinstance(source.members.get("tables"), list)
 
 
 def read(source: Source) -> Iterator[Entry]:

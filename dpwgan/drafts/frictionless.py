@@ -34,10 +34,7 @@ _TEXTS = ("email", "uri", "binary")
 
 def recognise(source: Source) -> bool:
     """Whether it is a schema or a package of them."""
-    document = source.document
-    if not isinstance(document, Mapping):
-        return False
-    return isinstance(document.get("fields"), list) or isinstance(document.get("resources"), list)
+    return any(isinstance(source.members.get(key), list) for key in ("fields", "resources"))
 
 
 def read(source: Source) -> Iterator[Entry]:

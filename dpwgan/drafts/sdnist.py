@@ -16,17 +16,13 @@ _NO_CODES = ("description", "link", "details", "values", "min", "max", "step_siz
 
 def recognise(source: Source) -> bool:
     """Whether all it holds are features with a description."""
-    document = source.document
-    return (
-        isinstance(document, Mapping)
-        and bool(document)
-        and all(isinstance(said, Mapping) and "description" in said for said in document.values())
-    )
+    features = source.members.values()
+    return bool(features) and all(isinstance(said, Mapping) and "description" in said for said in features)
 
 
 def read(source: Source) -> Iterator[Entry]:
     """The features."""
-    for name, said in source.document.items():
+    for name, said in source.members.items():
         yield _read_feature(name, said)
 
 

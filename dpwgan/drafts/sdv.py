@@ -12,8 +12,7 @@ from dpwgan.drafts.source import Source
 
 def recognise(source: Source) -> bool:
     """Whether it says that it is."""
-    document = source.document
-    return isinstance(document, Mapping) and "METADATA_SPEC_VERSION" in document
+    return "METADATA_SPEC_VERSION" in source.members
 
 
 def read(source: Source) -> Iterator[Entry]:

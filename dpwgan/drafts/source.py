@@ -2,6 +2,7 @@
 
 import codecs
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,11 +21,16 @@ class Source:
     document: Any = None
     table: str | None = None
 
+    @property
+    def members(self) -> Mapping[str, Any]:
+        """Those of the JSON object; none of anything else."""
+        return self.document if isinstance(self.document, Mapping) else {}
+
     def choose(self, tables: dict[str, Any]) -> Any:
         """The table that was asked for, or the only one. Raises: SpecsError, naming those that there are."""
         if self.table is None and len(tables) == 1:
             return next(iter(tables.values()))
-        names = ", ".join(repr(name) for name in tables)
+        names = ", ".join(map(repr, tables))
         if not tables:
             raise SpecsError("The dictionary describes no table.")
         if self.table is None:
