@@ -117,19 +117,8 @@ class Synthesizer:
         if unknown:
             raise UsageError(f"there is no option {unknown[0]}; training settings go into settings={{...}}")
         schema = _read_schema(specs, codebook=codebook)
-        self._begin(schema, SynthesisConfig(epsilon=epsilon, delta=delta, **options), codebook=codebook)
-
-    @classmethod
-    def from_config(
-        cls, schema: Schema, config: SynthesisConfig, *, codebook: str | os.PathLike[str] | None = None
-    ) -> "Synthesizer":
-        """Makes a synthesizer from a schema and settings that are checked already; the codebook is only cited."""
-        self = cls.__new__(cls)
-        self._begin(schema, config, codebook=codebook)
-        return self
-
-    def _begin(self, schema: Schema, config: SynthesisConfig, *, codebook: str | os.PathLike[str] | None) -> None:
-        self.schema, self.config = _choose_bins(schema, config), config
+        self.config = config = SynthesisConfig(epsilon=epsilon, delta=delta, **options)
+        self.schema = _choose_bins(schema, config)
         self._codebook_sha256 = _digest_codebook(codebook) if codebook is not None else None
         self._public = (
             None if config.public is None else read_public_table(config.public, self.schema, memory=config.memory)

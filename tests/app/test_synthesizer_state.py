@@ -68,7 +68,7 @@ def test_no_stream_but_the_models_is_reached_when_a_synthesizer_is_fitted(method
     words = [str(folder / name) for name in (data, "out.csv", "specs.json")]
     config = cli.parse([*words, "1.0", "--method", method, *METHODS[method][variant][1]], environment={})
     schema = read_specs(folder / "specs.json")
-    synthesizer = Synthesizer.from_config(schema, config.synthesis)
+    synthesizer = Synthesizer(schema, **vars(config.synthesis))
     run = synthesizer.encode_table(open_table(folder / data, schema))
     synthesizer.fit_encoded(run)
     assert find_generators(synthesizer) == [run.streams.model]
