@@ -18,6 +18,11 @@ pytestmark = pytest.mark.slow
 LONG = ("--anchor", "none", "--steps", "8000", "--batch-size", "8", "--hidden-critic", "8", "--hidden-generator", "8")
 
 
+@pytest.fixture(autouse=True)
+def good_table(tmp_path):
+    write_good(tmp_path)
+
+
 def start(folder: Path, *arguments: str, **more: object) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, RUN, *arguments],
@@ -40,7 +45,6 @@ def start(folder: Path, *arguments: str, **more: object) -> "subprocess.Popen[st
     ],
 )
 def test_run_stops_and_leaves_nothing_when_a_signal_comes(tmp_path, number, code, sign):
-    write_good(tmp_path)
     before = sorted(path.name for path in tmp_path.iterdir())
     process = start(tmp_path, "data.csv", "out.csv", "specs.json", "1", *LONG, "--log-format", "json")
     assert process.stderr is not None
@@ -60,7 +64,6 @@ def test_run_stops_and_leaves_nothing_when_a_signal_comes(tmp_path, number, code
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_run_succeeds_when_a_signal_comes_after_its_output_is_in_place(tmp_path, number):
-    write_good(tmp_path)
     process = start(tmp_path, "data.csv", "out.csv", "specs.json", "1", "--method", "independent")
     while not (tmp_path / "out.csv").exists() and process.poll() is None:
         time.sleep(0.001)
@@ -72,7 +75,6 @@ def test_run_succeeds_when_a_signal_comes_after_its_output_is_in_place(tmp_path,
 
 @pytest.mark.parametrize("kilobytes", [1_000_000, 1_500_000])
 def test_run_says_so_when_it_may_not_use_the_memory_that_it_needs(tmp_path, kilobytes):
-    write_good(tmp_path)
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (kilobytes << 10, resource.RLIM_INFINITY))
@@ -87,7 +89,6 @@ def test_run_says_so_when_it_may_not_use_the_memory_that_it_needs(tmp_path, kilo
 
 @pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
 def test_run_leaves_nothing_when_the_disk_is_full(tmp_path, name):
-    write_good(tmp_path)
     before = sorted(path.name for path in tmp_path.iterdir())
 
     def limit() -> None:
@@ -104,7 +105,6 @@ def test_run_leaves_nothing_when_the_disk_is_full(tmp_path, name):
 
 
 def test_run_says_so_when_the_reader_of_stdout_goes_away(tmp_path):
-    write_good(tmp_path)
     read_end, write_end = os.pipe()
     os.close(read_end)
     process = subprocess.Popen(
@@ -122,7 +122,6 @@ def test_run_says_so_when_the_reader_of_stdout_goes_away(tmp_path):
 
 
 def test_run_reads_stdin_and_writes_stdout_when_both_are_dashes(tmp_path):
-    write_good(tmp_path)
     process = start(tmp_path, "-", "-", "specs.json", "1.0", *FAST, "--claim", "claim.json", "--rows", "7")
     out, err = process.communicate(input=(tmp_path / "data.csv").read_text(), timeout=120)
     assert process.returncode == 0, err

@@ -34,6 +34,11 @@ METHODS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def good_table(tmp_path):
+    write_good(tmp_path)
+
+
 def run_alone(folder: Path, **synthesis: Any) -> tuple[bytes, dict[str, Any]]:
     config = RunConfig(
         data=str(folder / "data.csv"),
@@ -76,7 +81,6 @@ def cut_into_parts(path: Path, *, rows: int) -> None:
 def test_table_is_the_same_to_the_byte_when_workers_only_count(
     tmp_path, monkeypatch, method, size, rows_of_each, rows_of_part
 ):
-    write_good(tmp_path)
     if rows_of_each:
         name_people(tmp_path, rows_of_each)
     asked: dict[str, Any] = {"method": method, "settings": METHODS[method], "seed": 1}
@@ -91,7 +95,6 @@ def test_table_is_the_same_to_the_byte_when_workers_only_count(
 
 
 def test_claim_is_the_same_when_workers_share_the_training_of_one_layer_networks(tmp_path):
-    write_good(tmp_path)
     asked: dict[str, Any] = {"method": "query-gan", "settings": {"oracle": "one-layer", "rounds": 2, "codes": 20}}
     _, claim = run_alone(tmp_path, **asked, seed=1)
     assert run_threads(tmp_path, 3, **asked, seed=1) == [None] * 3
@@ -105,7 +108,6 @@ def test_claim_is_the_same_when_workers_share_the_training_of_one_layer_networks
 
 @pytest.mark.parametrize("anchor", ["queries", "moments", "none"])
 def test_claim_is_the_same_when_workers_share_the_critic_steps(tmp_path, monkeypatch, anchor):
-    write_good(tmp_path)
     alone = {"anchor": "none", "steps": 3, "expected_batch_size": 8, "hidden_critic": (4,), "hidden_generator": (4,)}
     more = {"anchor": anchor, **METHODS["dp-wgan"]}
     more = alone if anchor == "none" else more if anchor == "queries" else {k: more[k] for k in more if k != "rounds"}
@@ -127,7 +129,6 @@ def test_claim_is_the_same_when_workers_share_the_critic_steps(tmp_path, monkeyp
 
 
 def test_all_exit_alike_when_one_share_breaks_the_specs(tmp_path, monkeypatch):
-    write_good(tmp_path)
     (tmp_path / "data.csv").write_text("\n".join((HEADER, *ROWS[:-1], "mauve,1,1.0,0")) + "\n")
     before = list_names(tmp_path)
     ends = run_threads(tmp_path, 3, method="independent")
@@ -138,14 +139,12 @@ def test_all_exit_alike_when_one_share_breaks_the_specs(tmp_path, monkeypatch):
 
 
 def test_all_refuse_when_workers_were_told_different_budgets(tmp_path, monkeypatch):
-    write_good(tmp_path)
     ends = run_threads(tmp_path, 2, method="independent", epsilons=[1.0, 2.0])
     assert {str(end) for end in ends} == {"the workers do not agree on the budget: give all of them the same"}
     assert [end.exit_code for end in ends] == [2, 2]
 
 
 def test_all_refuse_when_workers_have_different_codebooks(tmp_path, monkeypatch):
-    write_good(tmp_path)
     specs = json.loads((tmp_path / "specs.json").read_text())
     (tmp_path / "specs.json").write_text(json.dumps({**specs, "member": {"type": "enum", "domain_from": "codebook"}}))
     codebooks = [tmp_path / "two.cbk", tmp_path / "three.cbk"]
@@ -158,7 +157,6 @@ def test_all_refuse_when_workers_have_different_codebooks(tmp_path, monkeypatch)
 
 
 def test_all_exit_alike_when_the_chief_cannot_write(tmp_path, monkeypatch):
-    write_good(tmp_path)
 
     def fail(*_: Any, **__: Any) -> None:
         raise OutputError("no room")
@@ -177,7 +175,6 @@ def test_all_exit_alike_when_the_chief_cannot_write(tmp_path, monkeypatch):
     ],
 )
 def test_all_end_at_once_when_the_chief_is_refused_its_folders(tmp_path, asked, code, sentence):
-    write_good(tmp_path)
     before = list_names(tmp_path)
     with inside(tmp_path):
         ends = run_threads(tmp_path, 3, method="independent", **asked)
@@ -188,7 +185,6 @@ def test_all_end_at_once_when_the_chief_is_refused_its_folders(tmp_path, asked, 
 
 
 def test_plan_is_made_alone_when_only_checking(tmp_path, capsys):
-    write_good(tmp_path)
     environment = {"TF_CONFIG": json.dumps(configure(find_ports(2), 1))}
     with inside(tmp_path):
         assert cli.main(["data.csv", "out.csv", "specs.json", "1", "--check"], environment=environment) == 0
@@ -229,7 +225,6 @@ def finish(processes: "list[subprocess.Popen[str]]") -> list[str]:
 
 @pytest.mark.slow
 def test_two_processes_give_the_table_of_one_when_they_only_count(tmp_path):
-    write_good(tmp_path)
     table, _ = run_alone(tmp_path, method="query-gan", settings=QUERIES, seed=1)
     flags = ("--rounds", "2", "--fit-steps", "10", "--codes", "20", "--seed", "1")
     processes = start(tmp_path, 2, "--method", "query-gan", *flags)
@@ -240,7 +235,6 @@ def test_two_processes_give_the_table_of_one_when_they_only_count(tmp_path):
 
 
 def test_book_is_kept_by_the_chief_alone_when_two_processes_have_persons_between_them(tmp_path):
-    write_good(tmp_path)
     name_people(tmp_path, 5)
     begin_book(tmp_path, 1.5, unit=Unit(rows=3, named="person"))
     flags = ("--steps", "20", "--rounds", "1", "--codes", "20", "--fit-steps", "4", "--book", "b.book")
@@ -269,7 +263,6 @@ def test_book_is_kept_by_the_chief_alone_when_two_processes_have_persons_between
 
 
 def test_workers_are_refused_when_they_are_more_than_units(tmp_path):
-    write_good(tmp_path)
     name_people(tmp_path, len(ROWS) // 2)
     ends = run_threads(tmp_path, 3, method="independent")
     assert {str(end) for end in ends} == {"TF_CONFIG names 3 workers, and the table has 2 units"}
@@ -278,7 +271,6 @@ def test_workers_are_refused_when_they_are_more_than_units(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("lost", [0, 1])
 def test_the_others_stop_and_the_run_goes_on_and_counts_lost_steps_when_a_process_was_killed_in_them(tmp_path, lost):
-    write_good(tmp_path)
     before = list_names(tmp_path)
     steps = 100
     flags = ("--rounds", "1", "--codes", "20", "--fit-steps", "4", "--steps", str(steps), "--checkpoint", "kept")
