@@ -201,10 +201,7 @@ def _is_number(text: str) -> bool:
 
 
 def main(argv: Sequence[str] | None = None, *, environment: Mapping[str, str] | None = None) -> int:
-    """Runs the tool and gives its exit code; every failure is one sentence on stderr.
-
-    Raises: nothing.
-    """
+    """Runs the tool and gives its exit code; every failure is one sentence on stderr. Raises: nothing."""
     words = sys.argv[1:] if argv is None else argv
 
     def prepare() -> Job:
