@@ -32,12 +32,12 @@ from dpwgan.app.config import (
     ResampleConfig,
     RunConfig,
     SynthesisConfig,
+    gather,
     read_delta,
     read_epsilon,
 )
 from dpwgan.app.delivery import RUN, Voice
 from dpwgan.app.interruption import Interrupted, Watch, interruptible
-from dpwgan.app.layers import gather
 from dpwgan.app.logs import LOGGER, speak
 from dpwgan.app.process import is_out_of_memory
 from dpwgan.errors import DpwganError, ResourceError, TransferError, UsageError, suggest

@@ -9,8 +9,7 @@ open.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dpwgan.drafts.entry import Entry, Type, choose_calendar, join_words, read_number
-from dpwgan.drafts.source import Source
+from dpwgan.drafts.entry import Entry, Source, Type, choose_calendar, join_words, read_number
 from dpwgan.errors import SpecsError
 
 _TYPES: dict[str, Type] = {

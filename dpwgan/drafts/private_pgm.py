@@ -5,8 +5,7 @@ Source: ryan112358/private-pgm, mbi/domain.py: the codes of a column of size k a
 
 from collections.abc import Iterator
 
-from dpwgan.drafts.entry import Entry
-from dpwgan.drafts.source import Source
+from dpwgan.drafts.entry import Entry, Source
 from dpwgan.table.specs import MAX_CATEGORIES
 
 

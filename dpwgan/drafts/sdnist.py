@@ -8,8 +8,7 @@ Source: usnistgov/SDNist, data_dictionary.json of the ACS and SBO excerpts.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dpwgan.drafts.entry import Entry, Number, count_decimals, join_words, read_number
-from dpwgan.drafts.source import Source
+from dpwgan.drafts.entry import Entry, Number, Source, count_decimals, join_words, read_number
 
 _NO_CODES = ("description", "link", "details", "values", "min", "max", "step_size")
 

@@ -6,8 +6,7 @@ Source: DataCebo, SDV documentation, Metadata, "Sdtypes". All that it calls pers
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dpwgan.drafts.entry import Entry, choose_calendar
-from dpwgan.drafts.source import Source
+from dpwgan.drafts.entry import Entry, Source, choose_calendar
 
 
 def recognise(source: Source) -> bool:

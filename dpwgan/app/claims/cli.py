@@ -138,8 +138,7 @@ def _check_export(arguments: argparse.Namespace) -> None:
 
 
 def _export(arguments: argparse.Namespace) -> None:
-    from dpwgan.app.claims.croissant import make_metadata
-    from dpwgan.app.claims.registry import make_record
+    from dpwgan.app.claims.exports import make_metadata, make_record
     from dpwgan.app.claims.verification import check_table
 
     content, document = read_claim_file(arguments.claim)
