@@ -9,20 +9,26 @@ import argparse
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dpwgan.app.commands import Command, Program, write_json
 from dpwgan.app.logs import LOGGER, print_lines
 from dpwgan.drafts.entry import format_draft, list_holes
 from dpwgan.drafts.kinds import KINDS, draft_specs
+from dpwgan.drafts.rows import fill_from_rows
 from dpwgan.errors import DataError, SpecsError, UsageError, quote
 from dpwgan.table.codebook import read_codebook
-from dpwgan.table.reader import get_format
-from dpwgan.table.schema import Schema
+from dpwgan.table.domains import discover_domains
+from dpwgan.table.encoder import TableEncoder
+from dpwgan.table.findings import compare_header, describe
+from dpwgan.table.reader import get_format, open_table, open_undescribed
+from dpwgan.table.schema import ComputedColumn, DerivedColumn, Schema, UndiscoveredColumn
+from dpwgan.table.source import SourceTable
 from dpwgan.table.specs import Problems, load_document, survey_specs
 from dpwgan.table.stream import read_bytes
+from dpwgan.table.units import read_units
 from dpwgan.table.writer import write_bytes
 
 EPILOG = """\
@@ -80,9 +86,6 @@ def _draft(arguments: argparse.Namespace) -> None:
         kind = KINDS[kind].title
     waived: list[str] = []
     if arguments.from_rows:
-        from dpwgan.drafts.rows import fill_from_rows
-        from dpwgan.table.reader import open_undescribed
-
         draft, waived = fill_from_rows(draft, open_undescribed(arguments.from_rows, {}).frames())
     write_bytes(arguments.output, format_draft(draft).encode())
     holes = {name: list_holes(keys) for name, keys in draft.items()}
@@ -153,13 +156,55 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _judge(data: str, schema: Schema, found: Problems, lines: Mapping[Place, int]) -> Iterator[Problem]:
-    from dpwgan.app.specs.misfits import find_misfits
-
     if "layout" in found.columns:
         return  # nobody knows the names of the pixels
-    for column, rows, said in find_misfits(data, schema, names=[*schema.by_name, *found.skipped, *found.columns]):
+    for column, rows, said in _find_misfits(data, schema, names=[*schema.by_name, *found.skipped, *found.columns]):
         _, line = find_line(lines, column=column, sentence=said)
         yield Problem(line=line, column=column, rows=rows, problem=f"{data}: {said}.")
+
+
+def _find_misfits(path: str, schema: Schema, *, names: Sequence[str]) -> Iterator[tuple[str | None, int | None, str]]:
+    """What is wrong with a table's form, its header against `names`, and its cells against the columns of the schema.
+
+    Of each column, rows and a sentence without its full stop. Privacy: no cell gets into a sentence.
+    Raises: InputError if the file is missing; TransferError if reading breaks off.
+    """
+    try:
+        is_image = get_format(path) == "npz"
+        table = open_table(path, schema) if is_image else open_undescribed(path, schema.by_name)
+        left_out = [column.name for column in schema.columns if not column.is_written]
+        faults = compare_header(table.header, names, may_lack=left_out)
+        for name in faults.absent:
+            yield name, None, f"the header of the table does not have the column {quote(name)}"
+        for name in faults.unknown:
+            yield None, None, f"the specs do not have the column {quote(name)} of the table"
+        if faults.untold:
+            yield None, None, f"the specs do not have {faults.untold} of the names in the first line"
+        yield from _find_illegal_cells(table, schema)
+        if schema.unit is not None:
+            read_units(table, schema.unit)
+    except DataError as error:
+        yield None, None, str(error).rstrip(".")
+
+
+def _find_illegal_cells(table: SourceTable, schema: Schema) -> Iterator[tuple[str | None, int | None, str]]:
+    columns = [column for column in schema.columns if column.name in table.header]
+    waived = [column for column in columns if isinstance(column, UndiscoveredColumn) and column.privacy == "waived"]
+    found = discover_domains(table.frames(), replace(schema, columns=tuple(waived), layout=None)).by_name
+    known = {
+        column.name: found.get(column.name, column)
+        for column in columns
+        if column.name in found or not isinstance(column, UndiscoveredColumn)
+    }
+    judged = {
+        name: column
+        for name, column in known.items()
+        if not isinstance(column, DerivedColumn | ComputedColumn) or known.keys() >= {*column.sources}
+    }
+    rules = tuple(rule for rule in schema.rules if judged.keys() >= {*rule.columns})
+    part = replace(schema, columns=tuple(judged.values()), layout=None, rules=rules)
+    for (name, rule), rows in TableEncoder(part, tuple(part.by_name)).find_misfits(table.pieces()).rows.items():
+        yield name or None, rows, describe({(name, rule): rows})
 
 
 def _place(error: SpecsError, lines: Mapping[Place, int]) -> Problem:
