@@ -591,6 +591,14 @@ def inside(folder: Path) -> Any:
         os.chdir(before)
 
 
+def run_inside(folder: Path, *words: str) -> int:
+    """Runs the tool inside a folder, and gives its exit code."""
+    from dpwgan.app import cli
+
+    with inside(folder):
+        return cli.main(words, environment={})
+
+
 def answer(case: Case, folder: Path, *, main: Callable[..., int], read_stderr: Callable[[], str]) -> Answer:
     """Runs one case inside an empty folder."""
     write_good(folder)

@@ -5,18 +5,19 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
-from dpwgan.app import api, cli
+from dpwgan.app import api
 from dpwgan.methods.dp_wgan import DpWgan
 from dpwgan.methods.query_gan import QueryGan
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
-from tests.end_to_end.bad_inputs import FAST, inside, write_good
+from tests.end_to_end.bad_inputs import FAST, run_inside, write_good
 
 pytestmark = pytest.mark.slow
 
@@ -32,12 +33,7 @@ def run(tmp_path: Path) -> Run:
     cells = pl.read_csv(tmp_path / "data.csv", infer_schema=False)
     cells.write_parquet(tmp_path / "data.parquet")
     (tmp_path / "data.csv.gz").write_bytes(gzip.compress((tmp_path / "data.csv").read_bytes()))
-
-    def call(*arguments: str) -> int:
-        with inside(tmp_path):
-            return cli.main(list(arguments), environment={})
-
-    return call
+    return partial(run_inside, tmp_path)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import hashlib
 import json
 import weakref
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,12 @@ import pytest
 
 import dpwgan
 from dpwgan.__main__ import main as every_command
-from dpwgan.app import cli, pipeline
+from dpwgan.app import pipeline
 from dpwgan.app.claim import NOT_PRIVATE, ROWS_USE, Claim, read_claim
 from dpwgan.errors import DataError, UsageError
 from dpwgan.methods.dp_wgan import DpWgan
 from dpwgan.privacy.ledger import Ledger
-from tests.end_to_end.bad_inputs import FAST, HEADER, SETTINGS, SPECS, inside, write_good
+from tests.end_to_end.bad_inputs import FAST, HEADER, SETTINGS, SPECS, run_inside, write_good
 from tests.keys import write_keys
 
 pytestmark = pytest.mark.slow
@@ -33,12 +34,7 @@ Run = Callable[..., int]
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     write_good(tmp_path)
-
-    def call(*arguments: str) -> int:
-        with inside(tmp_path):
-            return cli.main(list(arguments), environment={})
-
-    return call
+    return partial(run_inside, tmp_path)
 
 
 def read_rows(text: str) -> list[dict[str, str]]:
