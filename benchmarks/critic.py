@@ -171,9 +171,10 @@ def measure(folder: Path, epsilon: float, variant: str) -> dict[str, Any]:
         synthesizer.fit(frame)
     record: dict[str, Any] = {"table": folder.name, "epsilon": epsilon, "variant": variant}
     record["critic_cpu_s"] = round(time.process_time() - kept["start"], 1)
-    after = synthesizer._fitted
+    fit = synthesizer._require_fit()
+    after = fit.model
     for name, model in (("before", dataclasses.replace(after, probabilities=kept["before"])), ("after", after)):
-        synthesizer._fitted = model
+        fit.model = model
         with tempfile.TemporaryDirectory() as scratch:
             path = Path(scratch) / "synthetic.csv"
             synthesizer.sample().to_csv(path, index=False)

@@ -123,7 +123,7 @@ def sample_rows(folder: Path, *, rows: int) -> tuple[float, float]:
     synthesizer = Synthesizer(schema, 1.0, method="independent")
     synthesizer.fit_encoded(synthesizer.encode_table(open_table(folder / "data.csv", schema)))
     cpu, wall = time.process_time(), time.perf_counter()
-    write_table(folder / "sampled.csv", synthesizer.sample_cells(rows), header=synthesizer.header)
+    write_table(folder / "sampled.csv", synthesizer.sample_cells(rows), **synthesizer.form)
     return time.process_time() - cpu, time.perf_counter() - wall
 
 

@@ -1,5 +1,7 @@
 """Claims for tests: everything filled in, and single parts changed."""
 
+import copy
+from collections.abc import Mapping
 from typing import Any
 
 from dpwgan.app.claim import Claim, build_claim
@@ -22,6 +24,20 @@ CRITIC_STEPS = make_line(
     expected_batch_size=50,
 )
 AMORTIZED = {"name": "amortized", "noise_multiplier": 15.0, "epsilon": 9.0}
+
+
+def change_part(document: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """A copy with another value at this path, as "ledger.0.charged"; without anything there if that is `...`."""
+    changed = copy.deepcopy(dict(document))
+    place: Any = changed
+    *way, last = [int(step) if step.isdigit() else step for step in path.split(".")]
+    for step in way:
+        place = place[step]
+    if value is ...:
+        del place[last]
+    else:
+        place[last] = value
+    return changed
 
 
 def make_guarantee(

@@ -54,21 +54,16 @@ class RecordedNoise(np.random.Generator):
     given: list[bytes]
 
     def normal(self, *arguments: Any, **more: Any) -> Any:
-        """Draws and remembers, as the generator that it is."""
         return self._remember(super().normal(*arguments, **more))
 
     def standard_normal(self, *arguments: Any, **more: Any) -> Any:
-        """Draws and remembers, as the generator that it is."""
         return self._remember(super().standard_normal(*arguments, **more))
 
     def bytes(self, length: int) -> Any:
-        """Draws and remembers, as the generator that it is."""
-        given = super().bytes(length)
-        self.given.append(given)
-        return given
+        return self._remember(super().bytes(length))
 
     def _remember(self, values: Any) -> Any:
-        self.given.append(np.asarray(values).tobytes())
+        self.given.append(values if isinstance(values, bytes) else np.asarray(values).tobytes())
         return values
 
 
@@ -143,6 +138,13 @@ def watched(lives: Lives) -> Iterator[None]:
         (fitting, "make_streams", make_recorded_streams),
         (os, "fsync", lambda descriptor: None),  # these lives end with an exception, not with the machine
     )
+    with patched(patches):
+        yield
+
+
+@contextmanager
+def patched(patches: Sequence[tuple[Any, str, Any]]) -> Iterator[None]:
+    """Puts something else in the place of each of these inside the block."""
     with ExitStack() as stack:
         for target, name, new in patches:
             stack.enter_context(patch.object(target, name, new))

@@ -1,24 +1,20 @@
 """A small run of several workers, one of whom is killed at a moment of one's choice, and all that they read of rows."""
 
-import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from dpwgan.app.api import Synthesizer
 from dpwgan.app.checkpoint import JOURNAL_FILE
 from dpwgan.app.fitting import EncodedRun
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.workers import Numbers, Task, Team
-from tests.lives import ASKED, Killed, read_journal
+from tests.lives import ASKED, Killed, patched, read_journal
 from tests.teams import ThreadWorkers, make_workers, run_threads
-
-OUTPUT = "out.csv"
 
 
 class MortalWorkers(ThreadWorkers):
@@ -107,9 +103,7 @@ def watched(lives: TeamLives) -> Iterator[None]:
         (Team, "add_up", add_up_watched),
         (Team, "serve", serve_watched),
     )
-    with ExitStack() as stack:
-        for target, name, new in patches:
-            stack.enter_context(patch.object(target, name, new))
+    with patched(patches):
         yield
 
 
@@ -126,21 +120,7 @@ def live(folder: Path, kills: Sequence[tuple[int, int]], *, sizes: Sequence[int]
             if kill is not None:
                 workers[kill[0]].left = kill[1]
             resume = (lives.kept / JOURNAL_FILE).exists()
-            ends = run_threads(
-                folder,
-                size,
-                workers=workers,
-                output=OUTPUT,
-                checkpoint=lives.kept,
-                resume=resume,
-                epsilons=[ASKED] * size,
-                **asked,
-            )
+            kept = {"checkpoint": lives.kept, "resume": resume, "epsilons": [ASKED] * size}
+            ends = run_threads(folder, size, workers=workers, **kept, **asked)
             lives.end_life(workers, ends)
     return lives
-
-
-def read_claim(folder: Path) -> dict[str, Any]:
-    """Gives the claim of the run that came to its end."""
-    claim: dict[str, Any] = json.loads((folder / f"{OUTPUT}.privacy.json").read_text())
-    return claim

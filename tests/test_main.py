@@ -5,15 +5,13 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from pathlib import Path
 
 import pytest
 
 from dpwgan import __main__ as program
 from dpwgan.app.commands import COMMANDS
 from dpwgan.version import __version__
-
-ROOT = Path(__file__).resolve().parents[1]
+from tests.programs import ROOT, call
 
 
 def test_commands_are_listed_when_none_is_named(capfd):
@@ -49,7 +47,7 @@ def test_words_are_those_of_a_run_when_no_command_is_named(words, capfd, monkeyp
 @pytest.mark.slow
 def test_program_loads_no_frame_and_no_network_when_asked_for_its_version():
     code = "import sys, dpwgan.__main__ as m; m.main(['--version']); print({'polars', 'tensorflow'} & {*sys.modules})"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = call(sys.executable, "-c", code, check=True)
     assert done.stdout == f"dpwgan {__version__}\nset()\n"
 
 
@@ -72,12 +70,7 @@ def test_wheel_holds_all_that_a_run_needs_when_it_is_unpacked_elsewhere(tmp_path
     words = ["data.csv", "out.csv", "data-specs.json", "1.0", "--check"]
     for word in (words[0], words[2]):
         shutil.copy(example / word, tmp_path)
-    done = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.argv[1:] = {words}; from dpwgan.__main__ import start; start()"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(place)},
-        capture_output=True,
-        text=True,
-    )
+    code = f"import sys; sys.argv[1:] = {words}; from dpwgan.__main__ import start; start()"
+    done = call(sys.executable, "-c", code, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(place)})
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("rows: 20190; ")

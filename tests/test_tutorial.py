@@ -5,14 +5,13 @@ import re
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from dpwgan.app import cli
 from dpwgan.evaluate.cli import COMMAND as EVALUATE
+from tests.programs import ROOT, call
 
-ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"^```\n(\$ .*?)^```$", re.MULTILINE | re.DOTALL)
 SHOWN = [
     part.partition("\n")[::2]
@@ -28,15 +27,9 @@ def test_commands_show_what_the_page_shows_when_typed_up_to_the_release(tmp_path
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     programs = {"python": sys.executable}
     for words, (_, shown) in zip(COMMANDS[:RELEASE], SHOWN, strict=False):
-        done = subprocess.run(
-            [programs.get(words[0], words[0]), *words[1:]],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+        streams = {"capture_output": False, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        variables = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = call(programs.get(words[0], words[0]), *words[1:], cwd=tmp_path, env=variables, **streams)
         assert done.stdout == shown
         assert done.returncode in (0, 78)
 

@@ -6,22 +6,23 @@ synthesizer = dpwgan.Synthesizer(specs, epsilon=1.0).fit(frame)
 synthesizer.sample(1000); synthesizer.claim(); synthesizer.save("model"); dpwgan.Synthesizer.load("model")
 """
 
+import hashlib
+import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import numpy as np
 import polars as pl
 from threadpoolctl import threadpool_limits
 
-from dpwgan.app.arguments import check_count, digest_file, read_path, read_schema
 from dpwgan.app.book.book import BookAccount
 from dpwgan.app.claim import Claim
 from dpwgan.app.config import RECORDS, Options, SynthesisConfig
-from dpwgan.app.fitting import EncodedRun, claim_run, encode_run, fit_run
-from dpwgan.app.journals import open_journal
+from dpwgan.app.fitting import EncodedRun, claim_run, encode_run, fit_run, open_journal
 from dpwgan.app.planning import RunPlan, plan_run
 from dpwgan.app.progress import ProgressCallback, ignore_progress, show_bar
 from dpwgan.app.public_table import read_public_table
@@ -34,16 +35,21 @@ from dpwgan.app.saved_model import (
     save_model,
 )
 from dpwgan.app.together import draw_chunks
-from dpwgan.errors import UsageError
+from dpwgan.errors import InputError, UsageError
+from dpwgan.methods.base import FittedSynthesizer
 from dpwgan.methods.registry import finds_intervals, make_settings
 from dpwgan.privacy.journal import Journal
 from dpwgan.privacy.randomness import make_streams
+from dpwgan.settings import declared
 from dpwgan.table import frames
+from dpwgan.table.codebook import read_codebook
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.rows import serve
 from dpwgan.table.saved import reading_saved
 from dpwgan.table.schema import Schema
 from dpwgan.table.source import SourceTable, make_table
+from dpwgan.table.specs import parse_specs, read_specs
+from dpwgan.table.stream import read_public
 from dpwgan.table.units import read_units
 from dpwgan.table.workers import Team
 
@@ -74,6 +80,18 @@ def synthesize(
     return cast("Frame", synthesizer.sample()), synthesizer.claim()
 
 
+@dataclass(kw_only=True, eq=False)
+class _Fit:
+    """What a fit leaves: the model with its own randomness, the claim, and how its rows are written."""
+
+    model: FittedSynthesizer
+    rng: np.random.Generator
+    claim: Claim
+    encoder: TableEncoder
+    line_ending: str
+    types: Mapping[str, pl.DataType] = field(default_factory=dict)
+
+
 class Synthesizer:
     """Fits a method to a private table once, then samples as often as one likes.
 
@@ -98,31 +116,15 @@ class Synthesizer:
         unknown = sorted(set(options) - set(SynthesisConfig.__dataclass_fields__))
         if unknown:
             raise UsageError(f"there is no option {unknown[0]}; training settings go into settings={{...}}")
-        schema = read_schema(specs, codebook=codebook)
-        self._begin(schema, SynthesisConfig(epsilon=epsilon, delta=delta, **options), codebook=codebook)
-
-    @classmethod
-    def from_config(
-        cls, schema: Schema, config: SynthesisConfig, *, codebook: str | os.PathLike[str] | None = None
-    ) -> "Synthesizer":
-        """Makes a synthesizer from a schema and settings that are checked already; the codebook is only cited."""
-        self = cls.__new__(cls)
-        self._begin(schema, config, codebook=codebook)
-        return self
-
-    def _begin(self, schema: Schema, config: SynthesisConfig, *, codebook: str | os.PathLike[str] | None) -> None:
-        self.schema, self.config = _choose_bins(schema, config), config
-        self._codebook_sha256 = digest_file(codebook) if codebook is not None else None
+        schema = _read_schema(specs, codebook=codebook)
+        self.config = config = SynthesisConfig(epsilon=epsilon, delta=delta, **options)
+        self.schema = _choose_bins(schema, config)
+        self._codebook_sha256 = _digest_codebook(codebook) if codebook is not None else None
         self._public = (
             None if config.public is None else read_public_table(config.public, self.schema, memory=config.memory)
         )
-        self._rng: np.random.Generator | None = None
-        self._encoder: TableEncoder | None = None
-        self._fitted: Any = None
-        self._claim: Claim | None = None
+        self._fit: _Fit | None = None
         self._account: BookAccount | None = None
-        self._line_ending = "\n"
-        self._types: Mapping[str, pl.DataType] = {}
         self._dtypes: Mapping[str, Any] = {}
         self._in_polars = False
 
@@ -139,7 +141,7 @@ class Synthesizer:
 
         Raises: UsageError, PrivacyError if the budget cannot be met.
         """
-        return plan_run(self.schema, records=check_count(records, name="records"), config=self.config)
+        return plan_run(self.schema, records=_check_count(records, name="records"), config=self.config)
 
     def find_units(self, table: SourceTable) -> SourceTable:
         """The table with whose each row is, where the specs name a unit: its number of rows is that of those kept.
@@ -231,19 +233,26 @@ class Synthesizer:
         try:
             # Without a number of threads the matrix products of numpy take all cores, as those of TensorFlow do.
             with threadpool_limits(limits=self.config.threads):
-                self._fitted, certificate = fit_run(run, progress=progress, team=team, public=self._public)
+                model, certificate = fit_run(run, progress=progress, team=team, public=self._public)
             book = None if self._account is None else self._account.settle()
         finally:
             run.ledger.journal.close()
-        self.schema, self._encoder, self._rng = run.encoder.schema, run.encoder, run.streams.model
-        self._line_ending, self._types = run.line_ending, run.types
-        self._claim = claim_run(
+        claim = claim_run(
             run,
             certificate=certificate,
             book=book,
             codebook_sha256=self._codebook_sha256,
             public=self._public,
             team=team,
+        )
+        self.schema = run.encoder.schema
+        self._fit = _Fit(
+            model=model,
+            rng=run.streams.model,
+            claim=claim,
+            encoder=run.encoder,
+            line_ending=run.line_ending,
+            types=run.types,
         )
         return self
 
@@ -262,7 +271,7 @@ class Synthesizer:
             raise UsageError("the table was encoded under other settings than this synthesizer's")
 
     def _refuse_second_fit(self) -> None:
-        if self._fitted is not None:
+        if self._fit is not None:
             raise UsageError("this synthesizer is fitted already; a second fit would be a second release")
 
     # ---------------------------------------------------------------------------------------------------------- sample
@@ -279,7 +288,7 @@ class Synthesizer:
         """
         cells = pl.concat(self.sample_cells(rows, where=where))
         if self._in_polars:
-            return frames.to_polars(cells, self.schema, self._types)
+            return frames.to_polars(cells, self.schema, self._require_fit().types)
         return frames.to_pandas(cells, self.schema, self._dtypes)
 
     def sample_cells(self, rows: int | None = None, *, where: str | None = None) -> Iterator[pl.DataFrame]:
@@ -291,51 +300,45 @@ class Synthesizer:
         own; what is made does not depend on how many there are.
         Raises: as `sample`; DpwganError if a cell is not legal, which would be an error of this tool.
         """
-        encoder, claim = self._require_encoder(), self.claim()
-        rows = claim.rows if rows is None else check_count(rows)
+        fit = self._require_fit()
+        rows = fit.claim.rows if rows is None else _check_count(rows)
         if where is not None and not isinstance(where, str):
             raise UsageError("where must be a text: an SQL condition")
-        if self._rng is None:  # the claim is there, so it is
-            raise UsageError("the synthesizer is not fitted yet")
-        source = RowSource(self._fitted, encoder, rows=rows, where=where)
-        return draw_chunks(source, encoder, rows, rng=self._rng, threads=self.config.threads)
+        source = RowSource(fit.model, fit.encoder, rows=rows, where=where)
+        return draw_chunks(source, fit.encoder, rows, rng=fit.rng, threads=self.config.threads)
 
     def note_output(self, sha256: str) -> None:
         """Notes a table written in the book, if there is one. Raises: InputError, OutputError, TransferError."""
         if self._account is not None:
             self._account.note_output(sha256)
 
-    def _require_encoder(self) -> TableEncoder:
-        if self._encoder is None:
+    def _require_fit(self) -> _Fit:
+        if self._fit is None:
             raise UsageError("the synthesizer is not fitted yet")
-        return self._encoder
+        return self._fit
 
     def claim(self, rows: int | None = None) -> Claim:
         """The claim; with `rows`, for another table of that many rows sampled from this model.
 
         Raises: UsageError before `fit`.
         """
-        if self._claim is None:
-            raise UsageError("the synthesizer is not fitted yet")
-        if rows is None or check_count(rows) == self._claim.rows:
-            return self._claim
-        loaded = bool(self._claim.document["output"]["from_saved_model"])
-        return self._claim.for_output(rows=rows, chosen_by="asked for", from_saved_model=loaded)
+        claim = self._require_fit().claim
+        if rows is None or _check_count(rows) == claim.rows:
+            return claim
+        loaded = bool(claim.document["output"]["from_saved_model"])
+        return claim.for_output(rows=rows, chosen_by="asked for", from_saved_model=loaded)
 
     @property
-    def header(self) -> tuple[str, ...]:
-        """The names of the columns in the order of the table fitted to. Raises: UsageError before `fit`."""
-        return self._require_encoder().header
-
-    @property
-    def line_ending(self) -> str:
-        """How lines end in the table fitted to."""
-        return self._line_ending
-
-    @property
-    def types(self) -> Mapping[str, pl.DataType]:
-        """The types of the columns of the table fitted to, if it had any; a saved model does not have them."""
-        return self._types
+    def form(self) -> dict[str, Any]:
+        """How a table of samples is written: header, line ending, types of columns. Raises: UsageError before `fit`."""
+        fit = self._require_fit()
+        return {
+            "header": fit.encoder.header,
+            "line_ending": fit.line_ending,
+            "schema": self.schema,
+            "types": fit.types,
+            "threads": self.config.threads,
+        }
 
     # ------------------------------------------------------------------------------------------------------------ save
 
@@ -345,12 +348,11 @@ class Synthesizer:
         Privacy: the model is covered by the claim, which is saved with it. No row is saved.
         Raises: UsageError before `fit`; OutputError if the folder is there already and not empty, or cannot be made.
         """
-        target = read_path(directory, name="the folder")
-        claim = self.claim()
+        target, fit = _read_path(directory, name="the folder"), self._require_fit()
         description = ModelDescription(
-            method=self.config.method, header=self.header, line_ending=self._line_ending, schema=self.schema
+            method=self.config.method, header=fit.encoder.header, line_ending=fit.line_ending, schema=self.schema
         )
-        save_model(target, self._fitted, description, claim=claim)
+        save_model(target, fit.model, description, claim=fit.claim)
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str], *, seed: int | None = None) -> "Synthesizer":
@@ -359,7 +361,7 @@ class Synthesizer:
         Privacy: no rows are read; sampling more is free.
         Raises: InputError if the folder is missing, is no saved model, or is damaged.
         """
-        folder = read_path(directory, name="the folder")
+        folder = _read_path(directory, name="the folder")
         description, claim = read_description(folder)
         document = claim.document
         self = cls(
@@ -370,17 +372,21 @@ class Synthesizer:
             seed=seed,
         )
         with reading_saved():
-            self._fitted = load_synthesizer(folder / WEIGHTS_FOLDER)
-            self._encoder = TableEncoder(description.schema, description.header)
+            model = load_synthesizer(folder / WEIGHTS_FOLDER)
+            encoder = TableEncoder(description.schema, description.header)
             # A row that nobody gets: a model that does not fit its columns is told here and not in the midst of a run.
             # It may break rules between columns, which are for `RowSource` to keep.
             rng = np.random.default_rng()
-            for chunk in self._fitted.sample(1, rng=rng):
-                self._encoder.decode(chunk, rng)
-        self._rng = make_streams(seed).model
-        self._line_ending = description.line_ending
+            for chunk in model.sample(1, rng=rng):
+                encoder.decode(chunk, rng)
         records = int(document["public"]["records"])
-        self._claim = claim.for_output(rows=records, chosen_by=RECORDS, from_saved_model=True)
+        self._fit = _Fit(
+            model=model,
+            rng=make_streams(seed).model,
+            claim=claim.for_output(rows=records, chosen_by=RECORDS, from_saved_model=True),
+            encoder=encoder,
+            line_ending=description.line_ending,
+        )
         return self
 
 
@@ -390,3 +396,41 @@ def _choose_bins(schema: Schema, config: SynthesisConfig) -> Schema:
     if not finds_intervals(config.method, settings):
         return schema
     return schema.cut_at_bins(but=getattr(settings, "label", None))
+
+
+def _read_schema(
+    specs: Schema | Mapping[str, Any] | str | os.PathLike[str], *, codebook: str | os.PathLike[str] | None
+) -> Schema:
+    """The schema of specs that are a path, a document or a schema. Raises: UsageError, SpecsError, InputError."""
+    if isinstance(specs, Schema):
+        return specs
+    path = _read_path(codebook, name="codebook") if codebook is not None else None
+    if isinstance(specs, Mapping):
+        try:
+            text = json.dumps(specs, sort_keys=True, allow_nan=False)
+        except (TypeError, ValueError):
+            raise UsageError("specs given as a mapping must hold what JSON can hold") from None
+        sha256 = hashlib.sha256(text.encode()).hexdigest()
+        return parse_specs(dict(specs), sha256=sha256, codebook=read_codebook(path) if path is not None else None)
+    return read_specs(_read_path(specs, name="specs"), codebook=path)
+
+
+def _read_path(value: str | os.PathLike[str], *, name: str) -> Path:
+    """Passes a path through. Raises: UsageError for what is none."""
+    if not isinstance(value, (str, os.PathLike)):
+        raise UsageError(f"{name} must be a path")
+    return Path(value)
+
+
+def _check_count(rows: int, *, name: str = "rows") -> int:
+    """Passes a number of rows through. Raises: UsageError unless it can be acted on."""
+    declared(SynthesisConfig)["rows"].check(rows, origin=name)
+    return rows
+
+
+def _digest_codebook(path: str | os.PathLike[str]) -> str:
+    """The SHA-256 of a codebook. Raises: InputError."""
+    try:
+        return hashlib.sha256(read_public(Path(path))).hexdigest()
+    except OSError as error:
+        raise InputError(f"the codebook cannot be read: {error.strerror or type(error).__name__}") from None

@@ -144,17 +144,14 @@ class Claim:
 
     def for_condition(self, where: str | None) -> "Claim":
         """The same claim for a table whose rows all meet a condition; post-processing, as `for_output`."""
-        if where is None:
-            return self
-        document = copy.deepcopy(dict(self.document))
-        document["output"]["where"] = where
-        return Claim(document=document)
+        return self if where is None else self._for_output_with(where=where)
 
     def for_file(self, *, sha256: str) -> "Claim":
         """The same claim, tied to one file by the digest of its bytes, which are public."""
-        document = copy.deepcopy(dict(self.document))
-        document["output"]["sha256"] = sha256
-        return Claim(document=document)
+        return self._for_output_with(sha256=sha256)
+
+    def _for_output_with(self, **more: str) -> "Claim":
+        return Claim(document={**self.document, "output": {**self.document["output"], **more}})
 
     def to_json(self) -> str:
         """Writes the claim as JSON text, ending in a newline."""

@@ -17,7 +17,7 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -32,12 +32,12 @@ from dpwgan.app.config import (
     ResampleConfig,
     RunConfig,
     SynthesisConfig,
+    gather,
     read_delta,
     read_epsilon,
 )
 from dpwgan.app.delivery import RUN, Voice
 from dpwgan.app.interruption import Interrupted, Watch, interruptible
-from dpwgan.app.layers import gather
 from dpwgan.app.logs import LOGGER, speak
 from dpwgan.app.process import is_out_of_memory
 from dpwgan.errors import DpwganError, ResourceError, TransferError, UsageError, suggest
@@ -201,17 +201,23 @@ def _is_number(text: str) -> bool:
 
 
 def main(argv: Sequence[str] | None = None, *, environment: Mapping[str, str] | None = None) -> int:
-    """Runs the tool and gives its exit code; every failure is one sentence on stderr.
-
-    Raises: nothing.
-    """
+    """Runs the tool and gives its exit code; every failure is one sentence on stderr. Raises: nothing."""
     words = sys.argv[1:] if argv is None else argv
 
     def prepare() -> Job:
         config = parse(words, environment=os.environ if environment is None else environment)
         leads = isinstance(config, ResampleConfig) or config.leads
         voice = config.voice if leads else replace(config.voice, quiet=True, verbose=False)
-        return Job(work=lambda: _run(config), voice=voice, to_stdout=leads and config.output == "-")
+
+        def work() -> None:
+            from dpwgan.app import pipeline  # here, because --help is without
+
+            if isinstance(config, RunConfig):
+                pipeline.run(config)
+            else:
+                pipeline.resample(config)
+
+        return Job(work=work, voice=voice, to_stdout=leads and config.output == "-")
 
     return run_job(prepare, log_format=ask_format(words))
 
@@ -220,15 +226,6 @@ def ask_format(words: Sequence[str]) -> str:
     """The form that stderr is to have, where the flags cannot be parsed: this one is looked for alone."""
     asked = "--log-format=json" in words or ("--log-format", "json") in itertools.pairwise(words)
     return "json" if asked else "text"
-
-
-def _run(config: RunConfig | ResampleConfig) -> None:
-    from dpwgan.app import pipeline
-
-    if isinstance(config, RunConfig):
-        pipeline.run(config)
-    else:
-        pipeline.resample(config)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,14 +250,14 @@ def run_job(prepare: Callable[[], Job], *, log_format: str = "text") -> int:
         note(WORKING)
         try:
             job = prepare()
-            with speaking(job.voice), quiet_packages():
+            with speak(**vars(job.voice)), quiet_packages():
                 job.work()
             return 0
         except BaseException as error:
             watch.ignore_more()
             if get_stage() == DONE:  # all outputs are in place: another run would spend another budget
                 return 0
-            with speaking(job.voice):
+            with speak(**vars(job.voice)):
                 return _tell(error, watch, job)
 
 
@@ -276,18 +273,15 @@ def _tell(error: BaseException, watch: Watch, job: Job) -> int:
     return _report(error, verbose=job.voice.verbose)
 
 
-def speaking(voice: Voice) -> AbstractContextManager[None]:
-    """Has events said as a run is to speak."""
-    return speak(quiet=voice.quiet, verbose=voice.verbose, log_format=voice.log_format)
-
-
 def _report(error: BaseException, *, verbose: bool) -> int:
     if is_out_of_memory(error):
         return fail(ResourceError.exit_code, "out of memory; no output was written")
     if isinstance(error, DpwganError) and type(error) is not DpwganError:
         return fail(error.exit_code, str(error))
     if isinstance(error, BrokenPipeError):
-        _drop_stdout()
+        # Python flushes stdout once more when it leaves, which would end in a second complaint.
+        with open(os.devnull, "w") as sink:
+            os.dup2(sink.fileno(), sys.stdout.fileno())
         return fail(TransferError.exit_code, "whoever reads stdout closed it before the table was written")
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
         return fail(TransferError.exit_code, f"reading or writing broke off: {os.strerror(error.errno)}")
@@ -309,19 +303,10 @@ def _report(error: BaseException, *, verbose: bool) -> int:
 
 def fail(exit_code: int, sentence: str, *, event: str = "error") -> int:
     """Says why on stderr, in one sentence, and gives the exit code back."""
-    LOGGER.error("%s", _finish(sentence), extra={"fields": {"event": event, "exit_code": exit_code}})
-    return exit_code
-
-
-def _finish(sentence: str) -> str:
     # Sentences come from here and from argparse; on the screen they look alike.
-    return sentence[:1].upper() + sentence[1:] + ("" if sentence.endswith((".", "?", "!")) else ".")
-
-
-def _drop_stdout() -> None:
-    # Python flushes stdout once more when it leaves, which would end in a second complaint.
-    with open(os.devnull, "w") as sink:
-        os.dup2(sink.fileno(), sys.stdout.fileno())
+    said = sentence[:1].upper() + sentence[1:] + ("" if sentence.endswith((".", "?", "!")) else ".")
+    LOGGER.error("%s", said, extra={"fields": {"event": event, "exit_code": exit_code}})
+    return exit_code
 
 
 @contextmanager

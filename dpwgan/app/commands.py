@@ -52,7 +52,7 @@ class Command:
     add_arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], None]
     check: Callable[[argparse.Namespace], None] = lambda arguments: None
-    reads: tuple[str, ...]
+    reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ("--json",)
     shows_stages: bool = False
 
@@ -65,12 +65,9 @@ class Command:
         self.add_arguments(parser)
         arguments = parser.parse_intermixed_args(list(argv))
         self.check(arguments)
-        seed = getattr(arguments, "seed", None)
-        if seed is not None and seed < 0:
-            raise UsageError("--seed must be a whole number of at least 0")
-        threads = getattr(arguments, "threads", None)
-        if threads is not None and threads < 1:
-            raise UsageError("--threads must be a whole number of at least 1")
+        for name, least in (("seed", 0), ("threads", 1)):
+            if (number := getattr(arguments, name, None)) is not None and number < least:
+                raise UsageError(f"--{name} must be a whole number of at least {least}")
         read = {
             os.path.realpath(part)
             for name in self.reads
@@ -85,7 +82,7 @@ class Command:
     def make_job(self, arguments: argparse.Namespace) -> Job:
         """The work that these arguments ask for."""
         written = [path for name in self.writes for path in list_paths(arguments, name)]
-        voice = Voice(quiet=arguments.quiet)
+        voice = Voice(quiet=getattr(arguments, "quiet", False))
         threads: int | None = getattr(arguments, "threads", None)
         if threads is not None:
             # For libraries that are loaded later; the others are told below.

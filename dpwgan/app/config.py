@@ -1,4 +1,4 @@
-"""What one run is asked to do: frozen values that check themselves.
+"""What one run is asked to do: frozen values that check themselves, and the layers that they are gathered from.
 
 Each setting is declared on the field that holds it, here or with its method's (`dpwgan.settings`).
 Nothing here is read from rows, so every default is independent of the data.
@@ -6,19 +6,20 @@ Nothing here is read from rows, so every default is independent of the data.
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
 from dpwgan.app.delivery import RUN, Delivery, Voice, same_file
-from dpwgan.app.presets import PRESETS
-from dpwgan.errors import UsageError, suggest
+from dpwgan.errors import InputError, UsageError, show_name, suggest
 from dpwgan.methods.registry import METHODS, make_settings, takes_public
 from dpwgan.privacy.budget import check_delta, check_epsilon
-from dpwgan.settings import Setting, Settings, again, check_values, declared, read_number, setting
+from dpwgan.settings import ENVIRONMENT_PREFIX, Setting, Settings, again, check_values, declared, read_number, setting
 from dpwgan.table.cluster import Cluster
 from dpwgan.table.parts import list_parts
+from dpwgan.table.stream import read_public
 
 # The headings of --help, in its order; those of the methods' own settings come after.
 PRIVACY = "privacy"
@@ -66,6 +67,49 @@ def read_amount(text: str) -> int:
         raise ValueError
     unit = match[2].upper().replace("I", "").removesuffix("B")
     return int(float(match[1]) * _UNITS[unit + "B" if unit else ""])
+
+
+# ---------------------------------------------------------------------------------------- settings of published entries
+
+
+def uclanesl_2019(epsilon: float) -> dict[str, Any]:
+    """The hyper-parameters of the UCLANESL entry to the 2018 NIST challenge, Match 3.
+
+    Privacy: they depend on epsilon alone. The step count is still cut to what sound accounting allows at this noise.
+    What this tool adds to the published method is switched off: anchor, pull, memory and average.
+    Source: Srivastava and Alzantot 2019, and the entry's own program, github.com/nesl/
+      nist_differential_privacy_synthetic_data_challenge, tf_gan.py and run_uclanesl.sh (noise 1 above epsilon 5, else
+      3; gradients of the mean loss clipped to 1/64, which is 1 for the sum).
+    """
+    return {
+        "anchor": "none",
+        "hidden_critic": (1024,),
+        "hidden_generator": (1024,),
+        "latent": 64,
+        "expected_batch_size": 64,
+        "critic_steps_per_generator_step": 10,
+        "generator_learning_rate": 1e-3,
+        "critic_learning_rate": 1e-3,
+        "generator_steps": 1,
+        "weight_clip": 0.01,
+        "weight_pull": 0.0,
+        "gradient_memory": 0.0,
+        "generator_average": 0.0,
+        "l2_clip_norm": 1.0,
+        "noise_multiplier": 1.0 if epsilon > 5.0 else 3.0,
+        "epochs": 10.0,
+    }
+
+
+class Preset(NamedTuple):
+    """Settings of a published entry for an epsilon, the method that they are for, and how many rows it wrote."""
+
+    method: str
+    choose: Callable[[float], dict[str, Any]]
+    rows: int
+
+
+PRESETS: Mapping[str, Preset] = {"uclanesl-2019": Preset("dp-wgan", uclanesl_2019, rows=1_000_000)}
 
 
 # ------------------------------------------------------------------------------------------------------ checked values
@@ -359,3 +403,86 @@ def lay_over(layers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
             values.pop(OPTIONS[key].excludes, None)  # a later --steps replaces an earlier epochs
         values.update(layer)
     return values
+
+
+# ---------------------------------------------------------------------------- from a file, the environment and flags
+
+_BY_NAME: Mapping[str, Setting] = {option.name: option for option in OPTIONS.values()}
+_BY_VARIABLE: Mapping[str, Setting] = {option.variable: option for option in OPTIONS.values()}
+
+# What was given for a setting, by keyword, and where: a flag, a key of the config file, a variable.
+Given = dict[str, tuple[object, str]]
+
+
+def read_config_file(path: Path) -> Given:
+    """Reads settings from a TOML file: one flat table, keys named as the flags.
+
+    Raises: InputError if it cannot be opened, UsageError if it is not TOML or a key is unknown, naming the key.
+    """
+    # Imported where it is needed: --help and most runs are without.
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:  # the same parser under its earlier name
+        import tomli as tomllib
+
+    try:
+        document = tomllib.loads(read_public(path).decode())
+    except OSError as error:
+        raise InputError(f"the config file cannot be read: {error.strerror or type(error).__name__}") from None
+    except (ValueError, RecursionError):  # of the parser, or of a number too long for it
+        raise UsageError("the config file is not TOML") from None
+    given: Given = {}
+    for key, value in document.items():
+        option = _BY_NAME.get(key.replace("_", "-"))
+        if option is None:
+            raise UsageError(f"the config file has an unknown key {show_name(key)}{suggest(key, _BY_NAME)}")
+        if option.flag_only:
+            raise UsageError(f"{option.name} changes what a run means and can only be given as a flag, not in a file")
+        if option.key in given:
+            raise UsageError(f"the config file gives {option.name} twice")
+        given[option.key] = value, f"{key} in the config file"
+    return given
+
+
+def read_environment(environment: Mapping[str, str]) -> Given:
+    """Reads settings from variables named DPWGAN_...; an empty one counts as not set.
+
+    Raises: UsageError for a name that is no setting, naming the variable.
+    """
+    given: Given = {}
+    for name, text in environment.items():
+        if not name.startswith(ENVIRONMENT_PREFIX) or name == ENVIRONMENT_PREFIX + "CONFIG" or not text:
+            continue
+        option = _BY_VARIABLE.get(name)
+        if option is None:
+            raise UsageError(f"the environment has an unknown setting {name}{suggest(name, _BY_VARIABLE)}")
+        if option.flag_only:
+            raise UsageError(f"{name}: {option.name} changes what a run means and can only be given as a flag")
+        given[option.key] = text, name
+    return given
+
+
+def gather(flags: Mapping[str, Any], *, environment: Mapping[str, str]) -> tuple[dict[str, Any], Path | None]:
+    """Lays config file, environment and flags over each other; gives settings by keyword, and the file if there is one.
+
+    `flags` holds what was given on the command line, by keyword, and `config` for the file.
+    Raises: as `read_config_file` and `read_environment`; UsageError that names the flag, key or variable whose value
+      cannot be acted on.
+    """
+    name = flags.get("config") or environment.get(ENVIRONMENT_PREFIX + "CONFIG") or None
+    path = Path(name) if name is not None else None
+    layers = [
+        read_config_file(path) if path is not None else {},
+        read_environment(environment),
+        {key: (value, f"--{OPTIONS[key].name}") for key, value in flags.items() if key != "config"},
+    ]
+    # What a later layer replaces is read as well, so that a wrong line is found when it is written.
+    given = lay_over(
+        [{key: (OPTIONS[key].read(value, origin=at), at) for key, (value, at) in layer.items()} for layer in layers]
+    )
+    values = {key: value for key, (value, _) in given.items()}
+    # A method may have narrower bounds than another one's setting of the same name.
+    for key, option in declared(METHODS[values.get("method", "dp-wgan")].settings).items():
+        if key in given:
+            option.check(values[key], origin=given[key][1])
+    return values, path

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from dpwgan.errors import OutputError, printable
 
@@ -40,13 +40,7 @@ class JsonFormatter(logging.Formatter):
         return json.dumps({**event, **getattr(record, "fields", {})})
 
 
-if TYPE_CHECKING:
-    _StreamHandler = logging.StreamHandler[TextIO]
-else:  # Python 3.10 cannot subscript it when it runs
-    _StreamHandler = logging.StreamHandler
-
-
-class Handler(_StreamHandler):
+class Handler(logging.StreamHandler):  # type: ignore[type-arg] # which Python 3.10 cannot be told when it runs
     """Writes to the stream, and keeps quiet where that fails: logging's own complaint would quote the code."""
 
     def __init__(self, stream: TextIO | None) -> None:

@@ -66,7 +66,7 @@ def run(config: RunConfig) -> None:
 def _run(config: RunConfig, schema: Schema, places: ExitStack) -> None:
     LOGGER.debug("reading the table")
     table = read(config.data, schema, memory=config.synthesis.memory)
-    synthesizer = Synthesizer.from_config(schema, config.synthesis, codebook=config.codebook)
+    synthesizer = Synthesizer(schema, codebook=config.codebook, **vars(config.synthesis))
     table = synthesizer.find_units(table)
     run_plan = synthesizer.plan(records=table.records)
     memory = run_plan.plan_memory(config.synthesis.memory)
@@ -226,7 +226,11 @@ def describe_check(run_plan: RunPlan, memory: MemoryPlan) -> dict[str, Any]:
         "ledger": ledger.itemise(),
         "settings": run_plan.plan.settings,
         "rules": list_rules(run_plan.schema),
-        **({} if book is None else {"book": book.foresee_release(ledger.releases)}),
+        **(
+            {}
+            if book is None
+            else {"book": {**book.describe(), "epsilon": book.foresee(one.charge for one in ledger.releases)}}
+        ),
         "memory_bytes": memory.needed,
         "memory_limit_bytes": memory.limit,
         "disk_bytes": memory.on_disk,
@@ -260,19 +264,12 @@ def write(
         return content
 
     chunks = synthesizer.sample_cells(claim.rows, where=config.where)
-    layout: dict[str, Any] = {
-        "header": synthesizer.header,
-        "line_ending": synthesizer.line_ending,
-        "schema": synthesizer.schema,
-        "types": synthesizer.types,
-        "threads": synthesizer.config.threads,
-    }
     LOGGER.debug("sampling and writing %d rows", claim.rows)
     with _saved(synthesizer, save_model), undo:
         if config.claim_path is not None:
-            write_table(config.output, chunks, claim_path=config.claim_path, make_claim=make_claim, **layout)
+            write_table(config.output, chunks, claim_path=config.claim_path, make_claim=make_claim, **synthesizer.form)
         else:
-            make_claim(write_table(config.output, chunks, **layout))
+            make_claim(write_table(config.output, chunks, **synthesizer.form))
         complete()
         undo.pop_all()
     say(final, printed=config.claim == "-", voice=config.voice)

@@ -130,16 +130,12 @@ class RunPlan:
         )
         for line in self.spent:
             # What was given up is not drawn again: only noise on whole counts has a sensitivity to agree with.
-            sensitivity = line.event.sensitivity if isinstance(line.event, DiscreteGaussian) else 1.0
-            lost = Release(
-                label=line.label, event=line.event, times=line.count, mechanism=GIVEN_UP, sensitivity=sensitivity
-            )
+            moved = line.event.sensitivity if isinstance(line.event, DiscreteGaussian) else 1.0
+            lost = Release(label=line.label, event=line.event, times=line.count, mechanism=GIVEN_UP, sensitivity=moved)
             ledger.reserve(lost, as_charged=True)
         for column, event in self.discoveries.items():
-            mechanism = "stable selection of a column's cells"
-            ledger.reserve(
-                Release(label=discovery_label(column), event=event, times=1, mechanism=mechanism, sensitivity=1.0)
-            )
+            how, label = "stable selection of a column's cells", discovery_label(column)
+            ledger.reserve(Release(label=label, event=event, times=1, mechanism=how, sensitivity=1.0))
         if self.sizes is not None:
             ledger.reserve(self.sizes, as_charged=True)
         if not self.undiscovered:
@@ -309,29 +305,25 @@ def _plan_method(schema: Schema, *, records: int, config: SynthesisConfig, terms
 
 def _refuse_other_guarantee(run_plan: RunPlan) -> None:
     """Raises: UsageError if there is a guarantee where none was asked for, or none where one was."""
-    config = run_plan.config
-    unprotected = run_plan.unprotected
-    if unprotected is not None and (run_plan.schema.unit is not None or config.rows_per_unit is not None):
+    config, schema, unprotected = run_plan.config, run_plan.schema, run_plan.unprotected
+    if unprotected is None:
+        if config.no_guarantee:
+            raise UsageError(
+                f"--no-guarantee is for methods that have none; {config.method} has one with these settings: leave it "
+                "out"
+            )
+        return
+    none = f"the method {config.method} has no guarantee with these settings, and"
+    if schema.unit is not None or config.rows_per_unit is not None:
+        raise UsageError(f"{none} there is none for a unit: leave the unit out")
+    if schema.drops_rows:
         raise UsageError(
-            f"the method {config.method} has no guarantee with these settings, and there is none for a unit: leave the "
-            "unit out"
+            f'{none} its batches are of all rows: it cannot drop those that break a rule ("violations": "drop")'
         )
-    if unprotected is not None and run_plan.schema.drops_rows:
-        raise UsageError(
-            f"the method {config.method} has no guarantee with these settings, and its batches are of all rows: it "
-            'cannot drop those that break a rule ("violations": "drop")'
-        )
-    if unprotected is not None and not config.no_guarantee:
-        raise UsageError(
-            f"the method {config.method} has no guarantee with these settings, and runs only with --no-guarantee: "
-            f"{unprotected.reason}"
-        )
-    if unprotected is not None and config.checkpoint is not None:
-        raise UsageError(f"the method {config.method} has no guarantee with these settings, and keeps no checkpoint")
-    if unprotected is None and config.no_guarantee:
-        raise UsageError(
-            f"--no-guarantee is for methods that have none; {config.method} has one with these settings: leave it out"
-        )
+    if not config.no_guarantee:
+        raise UsageError(f"{none} runs only with --no-guarantee: {unprotected.reason}")
+    if config.checkpoint is not None:
+        raise UsageError(f"{none} keeps no checkpoint")
 
 
 def _assume_lists(schema: Schema) -> Schema:

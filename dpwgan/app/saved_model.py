@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dpwgan.app.claim import Claim, read_claim
 from dpwgan.app.folders import read_file, refuse_shared
@@ -25,6 +25,8 @@ from dpwgan.methods.published.samplers import REFINED_FILE, ConvSampler, Labelle
 from dpwgan.table.places import choose_passing_name, sync
 from dpwgan.table.saved import DAMAGES
 from dpwgan.table.schema import Column, ImageLayout, Rule, Schema
+
+Restored = TypeVar("Restored", Column, ImageLayout, Rule)
 
 FORMAT = 2
 DESCRIPTION_FILE = "model.json"
@@ -126,12 +128,12 @@ def read_description(folder: Path) -> tuple[ModelDescription, Claim]:
     except FileNotFoundError:
         raise InputError(f"{str(folder)!r} is not a saved model: it has no {DESCRIPTION_FILE}") from None
     except (ValueError, RecursionError):
-        raise InputError("the description of the saved model is damaged") from None
+        raise _damaged() from None
     try:
         if document["format"] != FORMAT:
             raise InputError("the saved model was written by another version of the tool")
         if document.pop("sha256") != _seal(document) or document["line_ending"] not in ("\n", "\r\n"):
-            raise InputError("the description of the saved model is damaged")
+            raise _damaged()
         _check_files(folder, document["files"])
         claim = read_claim(folder / CLAIM_FILE)
         columns = tuple(read_column(column) for column in document["columns"])
@@ -142,20 +144,24 @@ def read_description(folder: Path) -> tuple[ModelDescription, Claim]:
             schema=Schema(
                 columns=columns,
                 sha256=str(document["specs_sha256"]),
-                layout=_read_layout(document["layout"]),
-                rules=tuple(map(_read_rule, document["rules"])),
+                layout=None if document["layout"] is None else _restore(ImageLayout, document["layout"]),
+                rules=tuple(_restore(Rule, rule) for rule in document["rules"]),
             ),
         )
     except InputError:
         raise
     except DAMAGES:
-        raise InputError("the description of the saved model is damaged") from None
+        raise _damaged() from None
     layout = description.schema.layout
     named = () if layout is None else (*layout.pixels, layout.label)
     written = filter(description.schema.is_written, description.schema.by_name)
     if sorted(description.header) != sorted(written) or not set(named) <= set(description.header):
-        raise InputError("the description of the saved model is damaged")
+        raise _damaged()
     return description, claim
+
+
+def _damaged() -> InputError:
+    return InputError("the description of the saved model is damaged")
 
 
 def _seal(document: Mapping[str, Any]) -> str:
@@ -192,22 +198,15 @@ def describe_column(column: Column) -> dict[str, Any]:
 def read_column(document: Mapping[str, Any]) -> Column:
     """Makes a column of what `describe_column` gave. Raises: KeyError, TypeError if it is none."""
     fields = dict(document)
-    form = Column.kinds[fields.pop("kind")]
+    return _restore(Column.kinds[fields.pop("kind")], fields)
+
+
+def _restore(form: type[Restored], fields: Mapping[str, Any]) -> Restored:
     return form(**{key: _freeze(value) for key, value in fields.items()})
 
 
 def _freeze(value: Any) -> Any:
     return tuple(map(_freeze, value)) if isinstance(value, list | tuple) else value
-
-
-def _read_rule(document: Mapping[str, Any]) -> Rule:
-    return Rule(**{key: _freeze(value) for key, value in document.items()})
-
-
-def _read_layout(document: dict[str, Any] | None) -> ImageLayout | None:
-    if document is None:
-        return None
-    return ImageLayout(**{**document, "shape": tuple(document["shape"]), "pixels": tuple(document["pixels"])})
 
 
 def load_synthesizer(directory: Path) -> FittedSynthesizer:

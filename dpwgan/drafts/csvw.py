@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dpwgan.drafts.entry import Entry, Type, choose_calendar, join_words, read_number
-from dpwgan.drafts.source import Source
+from dpwgan.drafts.entry import Entry, Source, Type, choose_calendar, join_words, read_number
 from dpwgan.errors import SpecsError
 
 _WHOLE = ("integer", "long", "int", "short", "byte", "gYear", "nonNegativeInteger", "positiveInteger")
@@ -34,10 +33,7 @@ _ALTERNATIVES = re.compile(r"\^?\(?([\w .-]+(?:\|[\w .-]+)+)\)?\$?")
 
 def recognise(source: Source) -> bool:
     """Whether it has a table's schema, or tables that have one."""
-    document = source.document
-    if not isinstance(document, Mapping):
-        return False
-    return "tableSchema" in document or isinstance(document.get("tables"), list)
+    return "tableSchema" in source.members or isinstance(source.members.get("tables"), list)
 
 
 def read(source: Source) -> Iterator[Entry]:

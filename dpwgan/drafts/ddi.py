@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 from xml.parsers import expat
 
-from dpwgan.drafts.entry import Entry, are_whole, join_words, read_number
-from dpwgan.drafts.source import Source
+from dpwgan.drafts.entry import Entry, Source, are_whole, join_words, read_number
 from dpwgan.errors import SpecsError
 
 # What Nesstar calls the cell that its tables leave empty.

@@ -9,8 +9,7 @@ import importlib.util
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dpwgan.drafts.entry import Entry, read_number
-from dpwgan.drafts.source import Source
+from dpwgan.drafts.entry import Entry, Source, read_number
 from dpwgan.errors import SpecsError, UsageError
 
 _MARKS = ("CategoricalAttribute", "NumericalAttribute", "FreeFormTextAttribute", "possible_values:", "min_value:")

@@ -9,8 +9,7 @@ open.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dpwgan.drafts.entry import Entry, Type, choose_calendar, join_words, read_number
-from dpwgan.drafts.source import Source
+from dpwgan.drafts.entry import Entry, Source, Type, choose_calendar, join_words, read_number
 from dpwgan.errors import SpecsError
 
 _TYPES: dict[str, Type] = {
@@ -34,10 +33,7 @@ _TEXTS = ("email", "uri", "binary")
 
 def recognise(source: Source) -> bool:
     """Whether it is a schema or a package of them."""
-    document = source.document
-    if not isinstance(document, Mapping):
-        return False
-    return isinstance(document.get("fields"), list) or isinstance(document.get("resources"), list)
+    return any(isinstance(source.members.get(key), list) for key in ("fields", "resources"))
 
 
 def read(source: Source) -> Iterator[Entry]:

@@ -7,8 +7,7 @@ are numbers. `dpwgan.table.codebook` reads the lists.
 import re
 from collections.abc import Iterator
 
-from dpwgan.drafts.entry import Entry, are_whole
-from dpwgan.drafts.source import Source
+from dpwgan.drafts.entry import Entry, Source, are_whole
 from dpwgan.table.codebook import parse_codebook
 
 _PLACE = re.compile(r"^  ([A-Za-z_]\w*) +[A-Z] +[0-9]+(?:-[0-9]+)? +[0-9]+ ", re.MULTILINE)

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpwgan.drafts import csvw, ddi, dpsynth, frictionless, ipums, private_pgm, sdnist, sdv
-from dpwgan.drafts.entry import Entry, write_draft
-from dpwgan.drafts.source import Source, open_source
+from dpwgan.drafts.entry import Entry, Source, open_source, write_draft
 from dpwgan.errors import SpecsError, UsageError
 
 

@@ -8,25 +8,20 @@ Source: usnistgov/SDNist, data_dictionary.json of the ACS and SBO excerpts.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dpwgan.drafts.entry import Entry, Number, count_decimals, join_words, read_number
-from dpwgan.drafts.source import Source
+from dpwgan.drafts.entry import Entry, Number, Source, count_decimals, join_words, read_number
 
 _NO_CODES = ("description", "link", "details", "values", "min", "max", "step_size")
 
 
 def recognise(source: Source) -> bool:
     """Whether all it holds are features with a description."""
-    document = source.document
-    return (
-        isinstance(document, Mapping)
-        and bool(document)
-        and all(isinstance(said, Mapping) and "description" in said for said in document.values())
-    )
+    features = source.members.values()
+    return bool(features) and all(isinstance(said, Mapping) and "description" in said for said in features)
 
 
 def read(source: Source) -> Iterator[Entry]:
     """The features."""
-    for name, said in source.document.items():
+    for name, said in source.members.items():
         yield _read_feature(name, said)
 
 

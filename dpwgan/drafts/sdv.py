@@ -6,14 +6,12 @@ Source: DataCebo, SDV documentation, Metadata, "Sdtypes". All that it calls pers
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dpwgan.drafts.entry import Entry, choose_calendar
-from dpwgan.drafts.source import Source
+from dpwgan.drafts.entry import Entry, Source, choose_calendar
 
 
 def recognise(source: Source) -> bool:
     """Whether it says that it is."""
-    document = source.document
-    return isinstance(document, Mapping) and "METADATA_SPEC_VERSION" in document
+    return "METADATA_SPEC_VERSION" in source.members
 
 
 def read(source: Source) -> Iterator[Entry]:

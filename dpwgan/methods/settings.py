@@ -1,4 +1,7 @@
-"""The settings of every method, in a file of their own: --help reads them without loading the methods."""
+"""The settings of every method, in a file of their own: --help reads them without loading the methods.
+
+Raises: all of them UsageError, for a value out of its range and for what does not go together.
+"""
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
@@ -27,7 +30,6 @@ class AnchoredSettings(MethodSettings):
 
     `critic_share`, in units of rho: see docs/utility.md for what it buys. `critic_weight`, in units of log-likelihood a
     record.
-    Raises: UsageError for a value out of its range, or a setting of the anchor without an anchor.
     """
 
     heading = CRITIC
@@ -46,7 +48,7 @@ class AnchoredSettings(MethodSettings):
 
     @classmethod
     def complete(cls, method: str, asked: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Adds the defaults that a critic has beside an anchor. Raises: UsageError."""
+        """Adds the defaults that a critic has beside an anchor."""
         if asked.get("anchor") == "none":
             if "critic_share" in asked or "critic_weight" in asked:
                 raise UsageError(f"without an anchor the method {method} has no critic-share and no critic-weight")
@@ -61,7 +63,7 @@ class AnchoredSettings(MethodSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class QueryGanSettings(MethodSettings):
-    """Settings of QueryGAN: those of the fit, and which family of discriminators plays. Raises: UsageError."""
+    """Settings of QueryGAN: those of the fit, and which family of discriminators plays."""
 
     heading = MARGINALS
 
@@ -72,7 +74,7 @@ class QueryGanSettings(MethodSettings):
 
     @classmethod
     def complete(cls, method: str, asked: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Refuses what does not go together. Raises: UsageError."""
+        """Refuses what does not go together."""
         if asked.get("oracle") == "one-layer":
             others = declared(cls).keys() - set(_OF_ONE_LAYER)
             _refuse(cls, asked, others, "with one-layer networks there is no setting {}")
@@ -87,7 +89,6 @@ class RonGaussSettings(MethodSettings):
 
     `noise`: laplace, with Wishart noise on matrices, is pure epsilon; gaussian composes better. `mean_share`: of
     epsilon, or of rho for Gaussian noise.
-    Raises: UsageError for a value out of its range.
     """
 
     heading = GAUSSIAN
@@ -120,7 +121,7 @@ class RonGaussSettings(MethodSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class IndependentSettings(MethodSettings):
-    """Settings of the baseline. `noise` None takes what is less. Raises: UsageError for a value out of its range."""
+    """Settings of the baseline. `noise` None takes what is less."""
 
     heading = GAUSSIAN
 
@@ -133,7 +134,6 @@ class DpGanSettings(MethodSettings):
 
     `training`: the networks' and the steps' settings by name; what is not named is chosen by the plan.
     `projection_dimension`: coordinates of an image that the private discriminator sees.
-    Raises: UsageError for a value out of its range.
     """
 
     heading = CRITIC
@@ -148,7 +148,7 @@ class DpGanSettings(MethodSettings):
 
     @classmethod
     def complete(cls, method: str, asked: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Refuses what does not go together. Raises: UsageError."""
+        """Refuses what does not go together."""
         if asked.get("private_part") == "generator":
             others = declared(cls).keys() - set(_OF_PUBLISHED)
             sentence = f"with the private-part generator the method {method} has no setting {{}}: as published"
@@ -158,7 +158,7 @@ class DpGanSettings(MethodSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class RonDpGanSettings(DpGanSettings):
-    """Settings of the DP-GAN with a prior. `prior_share` is in units of rho. Raises: UsageError."""
+    """Settings of the DP-GAN with a prior. `prior_share` is in units of rho."""
 
     prior_share: float = setting(
         0.7,
@@ -170,7 +170,7 @@ class RonDpGanSettings(DpGanSettings):
 
     @classmethod
     def complete(cls, method: str, asked: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Refuses what does not go together. Raises: UsageError."""
+        """Refuses what does not go together."""
         if "latent" in asked:
             raise UsageError(f"the method {method} has no setting latent: the prior is the latent's law")
         return super().complete(method, asked)
@@ -182,7 +182,6 @@ class GameSettings(MethodSettings):
 
     `label` may only name the label of a table of images. `expected_batch_size` is the number of rows that a critic
     step reads. `hidden_critic`, `hidden_generator`: widths for tables; images have convolutions of their own.
-    Raises: UsageError for a value out of its range.
     """
 
     label: str | None = again(RonGaussSettings, "label", heading=CRITIC)
@@ -198,7 +197,7 @@ class GameSettings(MethodSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class DpCriticSettings(GameSettings):
-    """Settings of the DP-critic; `l2_clip_norm` belongs to `formal`. Raises: UsageError."""
+    """Settings of the DP-critic; `l2_clip_norm` belongs to `formal`."""
 
     formal: bool = setting(
         False,
@@ -209,7 +208,7 @@ class DpCriticSettings(GameSettings):
 
     @classmethod
     def complete(cls, method: str, asked: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Adds the defaults that go with `formal`. Raises: UsageError."""
+        """Adds the defaults that go with `formal`."""
         formal = asked.get("formal", False)
         if not formal and "l2_clip_norm" in asked:
             raise UsageError(f"the method {method} has a clip-norm with --formal only")

@@ -4,7 +4,7 @@ import datetime
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -74,7 +74,7 @@ def fit(synthesizer: Synthesizer, table: SourceTable) -> None:
         synthesizer.fit_encoded(synthesizer.encode_table(table))
 
 
-def test_every_discovery_is_charged_when_no_row_was_read_yet(acts: list[str]) -> None:
+def test_every_discovery_is_charged_when_no_row_was_read_yet(acts):
     fit(Synthesizer(SPECS, 8.0, settings=FAST), make_watched_table(acts))
     assert acts == ["charge cells of town", "charge cells of job", "read", "read", "fit"]
 
@@ -84,8 +84,8 @@ def test_every_discovery_is_charged_when_no_row_was_read_yet(acts: list[str]) ->
     [("zero-out", NeighboringRelation.ZERO_OUT), ("replace-one", NeighboringRelation.REPLACE_ONE)],
 )
 def test_lists_are_found_under_the_relation_and_budget_that_were_planned_when_discovered(
-    acts: list[str], monkeypatch: pytest.MonkeyPatch, neighbours: str, relation: NeighboringRelation
-) -> None:
+    acts, monkeypatch, neighbours, relation
+):
     asked: list[Release] = []
 
     def discover(self: NoiseSource, release: Release, counts: Any, *, neighboring_relation: Any) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ def test_lists_are_found_under_the_relation_and_budget_that_were_planned_when_di
         assert release.event.delta == pytest.approx(1e-6 * DISCOVERY_SHARE / 2)
 
 
-def test_plan_is_refused_when_it_was_made_for_another_table_or_budget(acts: list[str]) -> None:
+def test_plan_is_refused_when_it_was_made_for_another_table_or_budget(acts):
     table = make_watched_table(acts, columns=("member",))
     synthesizer = Synthesizer(MEMBER, 1.0, settings=FAST)
     plan = synthesizer.plan(records=RECORDS)
@@ -120,7 +120,7 @@ def test_plan_is_refused_when_it_was_made_for_another_table_or_budget(acts: list
     assert "fit" not in acts
 
 
-def test_matrix_products_have_the_threads_asked_for_when_fitting() -> None:
+def test_matrix_products_have_the_threads_asked_for_when_fitting():
     frame = pd.DataFrame({"member": [0, 1] * 50})
     seen: list[set[int]] = []
 
@@ -134,7 +134,7 @@ def test_matrix_products_have_the_threads_asked_for_when_fitting() -> None:
     assert seen[-1] == {2}
 
 
-def test_saved_model_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_saved_model_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
     synced: list[str] = []
     fsync, rename = os.fsync, Path.rename
 
@@ -155,7 +155,7 @@ def test_saved_model_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monke
     assert synced[-2:] == ["renamed", str(tmp_path)]
 
 
-def test_polars_frame_comes_back_as_one_when_it_is_fitted_to() -> None:
+def test_polars_frame_comes_back_as_one_when_it_is_fitted_to():
     specs = {
         "town": {"type": "enum", "values": ["a", "b"]},
         "age": {"type": "integer", "min": 0, "max": 100, "missing": [""]},
@@ -181,7 +181,7 @@ def test_polars_frame_comes_back_as_one_when_it_is_fitted_to() -> None:
         synthesize(frame[:0], specs, 1.0, **options)
 
 
-def test_options_are_those_of_the_configuration_when_compared() -> None:
+def test_options_are_those_of_the_configuration_when_compared():
     declared = get_type_hints(SynthesisConfig)
     assert get_type_hints(Options) == {
         name: hint for name, hint in declared.items() if name not in ("epsilon", "delta")
@@ -208,9 +208,7 @@ FRAME = pd.DataFrame({"member": [0, 1] * 50})
         (lambda: fit_short().save(5), "the folder must be a path"),
     ],
 )
-def test_what_cannot_be_acted_on_is_a_usage_error_when_it_is_of_the_wrong_type(
-    act: Callable[[], object], sentence: str
-) -> None:
+def test_what_cannot_be_acted_on_is_a_usage_error_when_it_is_of_the_wrong_type(act, sentence):
     with pytest.raises(UsageError, match=sentence):
         act()
 
@@ -219,7 +217,7 @@ def fit_short() -> Synthesizer:
     return Synthesizer(MEMBER, 1.0, method="independent").fit(FRAME)
 
 
-def test_bar_is_shown_on_stderr_when_progress_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bar_is_shown_on_stderr_when_progress_is_asked_for(monkeypatch):
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     monkeypatch.setattr(sys, "stderr", stream := io.StringIO())
     synthesize(FRAME, MEMBER, 1.0, method="independent", progress=True)

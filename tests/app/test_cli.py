@@ -26,14 +26,14 @@ from dpwgan.errors import (
     UsageError,
 )
 from dpwgan.methods.registry import METHODS
+from tests.programs import ROOT, RUN, call
 
-ROOT = Path(__file__).resolve().parents[2]
 FIVE = ["data.csv", "out.csv", "specs.json", "1.0", "1e-6"]
 HEAVY = ("tensorflow", "polars", "pandas", "dp_accounting", "numpy", "scipy", "rich", "jsonschema")
 
 
 def run_alone(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    return call(sys.executable, "-c", code, cwd=ROOT, timeout=60)
 
 
 def fail_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
@@ -85,9 +85,7 @@ def test_package_imports_nothing_heavy_when_it_is_imported():
 
 
 def test_run_py_passes_the_exit_code_on_when_called_from_another_folder(tmp_path):
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "run.py"), "a", "b", "c", "nan"], cwd=tmp_path, capture_output=True, text=True
-    )
+    done = call(sys.executable, RUN, "a", "b", "c", "nan", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "dpwgan: error: Epsilon must be a finite number above 0.\n"
 

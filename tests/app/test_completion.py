@@ -1,11 +1,11 @@
 """`dpwgan completion`: what the scripts offer, asked of a real bash and a real zsh."""
 
 import shutil
-import subprocess
 
 import pytest
 
 from dpwgan.__main__ import main
+from tests.programs import call
 
 OFFERED = {
     ("",): {"run", "specs", "claim", "images", "book", "completion", "evaluate", "audit"},
@@ -38,7 +38,7 @@ def test_bash_offers_what_the_command_line_takes_when_tab_is_pressed(folder, cap
     ask = 'source ./script; COMP_WORDS=(dpwgan "$@"); COMP_CWORD=$#; _shtab_dpwgan; printf "%s\\n" "${COMPREPLY[@]}"'
     for words, expected in OFFERED.items():
         command = ["bash", "--norc", "-c", ask, "bash", *words]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+        done = call(*command, cwd=folder, check=True)
         assert (set(done.stdout.split()), done.stderr) == (expected, ""), words
 
 
@@ -65,7 +65,7 @@ def test_zsh_offers_what_the_command_line_takes_when_tab_is_pressed(folder, capf
     }
     for line, expected in asked.items():
         command = ["zsh", "-f", "-c", ZSH, "zsh", line, expected]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=30)
+        done = call(*command, cwd=folder, timeout=30)
         assert expected in done.stdout, line
 
 

@@ -8,9 +8,16 @@ from typing import Any
 
 import pytest
 
-from dpwgan.app.config import OPTIONS, TRAINING_OPTIONS, ResampleConfig, RunConfig, SynthesisConfig, default_delta
+from dpwgan.app.config import (
+    OPTIONS,
+    TRAINING_OPTIONS,
+    ResampleConfig,
+    RunConfig,
+    SynthesisConfig,
+    default_delta,
+    gather,
+)
 from dpwgan.app.delivery import Voice
-from dpwgan.app.layers import gather
 from dpwgan.errors import UsageError
 from dpwgan.methods.registry import METHODS, get_method, make_settings
 from dpwgan.privacy.terms import RULES

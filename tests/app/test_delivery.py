@@ -11,8 +11,8 @@ import pytest
 from packaging.requirements import Requirement
 
 from dpwgan.version import __version__
+from tests.programs import ROOT, call
 
-ROOT = Path(__file__).resolve().parents[2]
 PINNED = re.compile(r"^[a-z0-9-]+(\[[a-z,]+\])?==[0-9][^ ;]*( ; [^\\]+)? \\$")
 
 
@@ -23,14 +23,8 @@ def read(name: str) -> str:
 def list_files() -> list[Path]:
     """Returns the files that git tracks, or, in a tree without git, all outside of what the Makefile makes."""
     if (ROOT / ".git").exists() and shutil.which("git"):
-        done = subprocess.run(
-            # A checkout may belong to another user than the one who tests it.
-            ["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        # A checkout may belong to another user than the one who tests it.
+        done = call("git", "-c", f"safe.directory={ROOT}", "ls-files", "-z", cwd=ROOT, check=True)
         return [ROOT / name for name in done.stdout.split("\0") if name and (ROOT / name).is_file()]
     made = {".venv", "build", "__pycache__"}
     return [path for path in ROOT.rglob("*") if path.is_file() and not made & set(path.relative_to(ROOT).parts)]
@@ -73,20 +67,15 @@ def test_version_is_the_same_when_read_from_each_file_that_states_it():
 
 
 def test_make_lists_its_targets_when_asked_for_help():
-    done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = call("make", "help", cwd=ROOT, check=True)
     listed = set(re.findall(r"^make ([a-z-]+) ", done.stdout, flags=re.MULTILINE))
     assert {"run", "test", "check", "lint", "format", "container-test", "clean", "help"} <= listed
 
 
 def find_python(directory: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs the search for a Python where `directory` is the whole path and there is no home."""
-    return subprocess.run(
-        ["/bin/sh", str(ROOT / "scripts" / "find-python.sh")],
-        env={"PATH": str(directory), "HOME": str(directory), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    paths = {"PATH": str(directory), "HOME": str(directory)}
+    return call("/bin/sh", ROOT / "scripts" / "find-python.sh", env={**paths, **environment})
 
 
 def write_command(path: Path, script: str) -> None:
@@ -94,12 +83,21 @@ def write_command(path: Path, script: str) -> None:
     path.chmod(0o755)
 
 
-def test_find_python_says_one_sentence_when_there_is_none(tmp_path):
-    done = find_python(tmp_path)
+@pytest.mark.parametrize(
+    ("script", "python", "words"),
+    [
+        (None, {}, "Python 3.10, 3.11, 3.12 or 3.13"),
+        ("echo /somewhere/python3.11", {"PYTHON": "/no/such/python"}, "PYTHON=/no/such/python"),
+        ("exit 5", {}, "python3-venv"),  # environments cannot be made
+    ],
+)
+def test_find_python_says_one_sentence_when_there_is_none_that_will_do(tmp_path, script, python, words):
+    if script is not None:
+        write_command(tmp_path / "python3.11", script)
+    done = find_python(tmp_path, **python)
     assert done.returncode != 0
-    assert done.stdout == ""
-    assert done.stderr.count("\n") == 1
-    assert "Python 3.10, 3.11, 3.12 or 3.13" in done.stderr
+    assert (done.stdout, done.stderr.count("\n")) == ("", 1)
+    assert words in done.stderr
 
 
 def test_find_python_passes_over_a_command_when_it_does_not_run(tmp_path):
@@ -108,22 +106,6 @@ def test_find_python_passes_over_a_command_when_it_does_not_run(tmp_path):
     write_command(tmp_path / "python3", "echo /somewhere/python3")
     done = find_python(tmp_path)
     assert (done.returncode, done.stdout) == (0, "/somewhere/python3\n")
-
-
-def test_find_python_names_the_choice_when_it_is_no_good(tmp_path):
-    write_command(tmp_path / "python3.11", "echo /somewhere/python3.11")
-    done = find_python(tmp_path, PYTHON="/no/such/python")
-    assert done.returncode != 0
-    assert done.stderr.count("\n") == 1
-    assert "PYTHON=/no/such/python" in done.stderr
-
-
-def test_find_python_says_what_is_missing_when_environments_cannot_be_made(tmp_path):
-    write_command(tmp_path / "python3.11", "exit 5")
-    done = find_python(tmp_path)
-    assert done.returncode != 0
-    assert done.stderr.count("\n") == 1
-    assert "python3-venv" in done.stderr
 
 
 def test_dockerignore_lets_nothing_in_when_it_is_not_named():

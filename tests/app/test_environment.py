@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.programs import ROOT, call
 
 # As a system Python it makes "environments"; as the environment's own it plays pip, and fails where fail-pip stands.
 STAND_IN = """#!/bin/sh
@@ -34,14 +34,8 @@ def project(tmp_path: Path) -> Path:
 
 
 def set_up(project: Path, kind: str, directory: str = ".venv") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["/bin/sh", "scripts/setup-venv.sh", kind, directory],
-        cwd=project,
-        env={"PATH": "/usr/bin:/bin", "PYTHON": str(project / "python")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    paths = {"PATH": "/usr/bin:/bin", "PYTHON": str(project / "python")}
+    return call("/bin/sh", "scripts/setup-venv.sh", kind, directory, cwd=project, env=paths)
 
 
 def installed(project: Path) -> list[str]:
@@ -50,42 +44,51 @@ def installed(project: Path) -> list[str]:
     return [line.split()[-1] for line in log.read_text().splitlines()] if log.exists() else []
 
 
-def test_environment_is_made_once_when_asked_for_twice(project):
-    assert set_up(project, "run").returncode == 0
-    again = set_up(project, "run")
-    assert (again.returncode, again.stderr) == (0, "")
-    assert installed(project) == ["requirements.txt"]
+RUN, EVALUATION, DEV = (f"requirements{kind}.txt" for kind in ("", "-evaluation", "-dev"))
 
 
-def test_environment_is_added_to_when_the_tools_are_asked_for(project):
-    for kind in ("run", "dev", "dev", "evaluation", "run"):
-        assert set_up(project, kind).returncode == 0
-    assert installed(project) == ["requirements.txt", "requirements-evaluation.txt", "requirements-dev.txt"]
-
-
-def test_environment_has_no_tools_when_only_the_evaluation_is_asked_for(project):
-    for _ in range(2):
-        assert set_up(project, "evaluation").returncode == 0
-    assert installed(project) == ["requirements.txt", "requirements-evaluation.txt"]
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [
+        (["run", "run"], [RUN]),
+        (["run", "dev", "dev", "evaluation", "run"], [RUN, EVALUATION, DEV]),
+        (["evaluation", "evaluation"], [RUN, EVALUATION]),
+    ],
+)
+def test_environment_is_made_once_and_added_to_when_more_is_asked_for(project, kinds, expected):
+    for kind in kinds:
+        done = set_up(project, kind)
+        assert done.returncode == 0
+    assert done.stderr == ""  # nothing was left to do
+    assert installed(project) == expected
 
 
 def test_tools_are_added_anew_when_what_the_evaluation_needs_changes(project):
     set_up(project, "dev")
-    (project / "requirements-evaluation.txt").write_text("-r requirements.txt\ntwo==3\n")
+    (project / EVALUATION).write_text("-r requirements.txt\ntwo==3\n")
     assert set_up(project, "run").returncode == 0
     assert len(installed(project)) == 3
     assert set_up(project, "dev").returncode == 0
-    assert installed(project)[3:] == ["requirements-evaluation.txt", "requirements-dev.txt"]
+    assert installed(project)[3:] == [EVALUATION, DEV]
 
 
-def test_environment_is_made_anew_when_the_requirements_change(project):
+def change_requirements(project: Path) -> Path:
+    (project / RUN).write_text("one==2\n")
+    return project
+
+
+def move(project: Path) -> Path:
+    return project.rename(project.with_name("moved"))
+
+
+@pytest.mark.parametrize("change", [change_requirements, move])
+def test_environment_is_made_anew_when_the_requirements_change_or_the_project_has_moved(project, change):
     set_up(project, "dev")
-    (project / "requirements.txt").write_text("one==2\n")
     (project / ".venv" / "old").touch()
+    project = change(project)
     assert set_up(project, "run").returncode == 0
     assert not (project / ".venv" / "old").exists()
-    both = ["requirements.txt", "requirements-evaluation.txt", "requirements-dev.txt"]
-    assert installed(project) == [*both, "requirements.txt"]
+    assert installed(project) == [RUN, EVALUATION, DEV, RUN]
 
 
 def test_environment_is_made_anew_when_the_install_broke_off(project):
@@ -93,14 +96,7 @@ def test_environment_is_made_anew_when_the_install_broke_off(project):
     assert set_up(project, "run").returncode != 0
     (project / "fail-pip").unlink()
     assert set_up(project, "run").returncode == 0
-    assert installed(project) == ["requirements.txt", "requirements.txt"]
-
-
-def test_environment_is_made_anew_when_the_project_has_moved(project):
-    set_up(project, "run")
-    moved = project.rename(project.with_name("moved"))
-    assert set_up(moved, "run").returncode == 0
-    assert installed(moved) == ["requirements.txt", "requirements.txt"]
+    assert installed(project) == [RUN, RUN]
 
 
 def test_environment_is_refused_when_its_folder_holds_something_else(project):

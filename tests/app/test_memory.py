@@ -11,16 +11,12 @@ def make_span(column: str, width: int) -> Span:
     return Span(column=column, role="category", head="softmax", start=0, width=width, source=0, categories=width)
 
 
-def test_limit_is_the_machines_when_no_container_sets_one(tmp_path):
-    unlimited = tmp_path / "memory.max"
-    unlimited.write_text("max\n")
-    assert memory_limit(cgroup_files=(str(unlimited), str(tmp_path / "none"))) > 2**28
-
-
-def test_limit_is_the_containers_when_it_is_lower(tmp_path):
-    limited = tmp_path / "memory.max"
-    limited.write_text("123456789\n")
-    assert memory_limit(cgroup_files=(str(limited),)) == 123456789
+def test_limit_is_the_machines_unless_a_container_sets_a_lower_one(tmp_path):
+    file = tmp_path / "memory.max"
+    for text, limited in (("max\n", False), ("123456789\n", True)):
+        file.write_text(text)
+        found = memory_limit(cgroup_files=(str(file), str(tmp_path / "none")))
+        assert found == 123456789 if limited else found > 2**28
 
 
 def test_run_is_refused_with_the_widest_columns_when_it_needs_too_much():

@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +14,7 @@ from dpwgan.table.codebook import read_codebook
 from dpwgan.table.encoded import TableShape, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, DerivedColumn, NumericColumn, Schema
 from dpwgan.table.specs import Problems, parse_specs, read_specs, survey_specs
+from tests.programs import call
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "specs" / "nist2018-match3.json"
@@ -76,21 +76,12 @@ def test_shipped_specs_keep_open_no_domain_when_the_paper_looked_elsewhere(schem
     assert len(column.tokens) > 200
 
 
-# --- stand-in table ---------------------------------------------------------------------------------------------------
-
-
 # --- against the competitor pack --------------------------------------------------------------------------------------
 
 
 @needs_pack
 def test_shipped_specs_are_what_the_script_builds(script, tmp_path):
-    command = [
-        sys.executable,
-        str(ROOT / "scripts" / "build_nist2018_match3.py"),
-        str(PACK),
-        str(tmp_path / "out.json"),
-    ]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    run = call(sys.executable, SCRIPT, PACK, tmp_path / "out.json", check=True)
     assert (tmp_path / "out.json").read_text() == SHIPPED.read_text()
     assert run.stdout == script.describe(read_specs(SHIPPED)) + "\n"
 
@@ -111,27 +102,24 @@ def test_shipped_specs_accept_every_code_of_the_codebook_in_any_state(schema):
 
 
 @needs_pack
-def test_script_refuses_a_pair_when_the_codebook_contradicts_it(script):
+@pytest.mark.parametrize(
+    ("name", "largest", "words"),
+    [
+        ("RACE", 7, "RACE is not RACED divided by 100"),
+        ("SEI", 97, "SEI: the challenge's largest code 97 would be refused"),
+    ],
+)
+def test_script_refuses_a_largest_code_that_the_codebook_contradicts(script, name, largest, words):
     challenge = json.loads((PACK / "colorado-specs.json").read_text())
-    codebook = read_codebook(PACK / "codebook.cbk")
-    challenge["RACE"]["maxval"] = 7
-    with pytest.raises(ValueError, match="RACE is not RACED divided by 100"):
-        script.build_specs(codebook=codebook, challenge=challenge)
-
-
-@needs_pack
-def test_script_refuses_a_range_when_the_largest_code_is_beyond_it(script):
-    challenge = json.loads((PACK / "colorado-specs.json").read_text())
-    challenge["SEI"]["maxval"] = 97
-    with pytest.raises(ValueError, match="SEI: the challenge's largest code 97 would be refused"):
+    challenge[name]["maxval"] = largest
+    with pytest.raises(ValueError, match=words):
         script.build_specs(codebook=read_codebook(PACK / "codebook.cbk"), challenge=challenge)
 
 
 @needs_pack
 def test_script_fails_when_the_pack_lacks_a_file(tmp_path):
     shutil.copy(PACK / "colorado-specs.json", tmp_path)
-    command = [sys.executable, str(SCRIPT), str(tmp_path), str(tmp_path / "out")]
-    assert subprocess.run(command, capture_output=True, check=False).returncode != 0
+    assert call(sys.executable, SCRIPT, tmp_path, tmp_path / "out").returncode != 0
     assert not (tmp_path / "out").exists()
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from dpwgan.app.claim import Claim
 from dpwgan.errors import DpwganError, PrivacyError
-from dpwgan.privacy.accountants.accountant import BASIC, Accountant
+from dpwgan.privacy.accountants.accountant import BASIC
 from dpwgan.privacy.accountants.amortized import AMORTIZED
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.accountants.pld import PLD
@@ -35,20 +35,20 @@ def make_claim(guarantee: Any = RAW, *, seeded: bool = False) -> Claim:
 
 
 @pytest.mark.parametrize("accountant", [MOMENTS, AMORTIZED, PLD, BASIC], ids=str)
-def test_every_accountant_gives_no_finite_epsilon_when_rows_are_unprotected(accountant: Accountant) -> None:
+def test_every_accountant_gives_no_finite_epsilon_when_rows_are_unprotected(accountant):
     assert ask(accountant, [(RAW, 1)]) == math.inf
     assert ask(accountant, [(Gaussian(noise_multiplier=50.0), 1), (RAW, 2)]) == math.inf
     assert ask(accountant, [(RAW, 0)]) == 0.0
 
 
-def test_ledger_refuses_unprotected_acts_when_it_is_to_state_a_guarantee() -> None:
+def test_ledger_refuses_unprotected_acts_when_it_is_to_state_a_guarantee():
     ledger = open_ledger([], budget=BUDGET)
     with pytest.raises(PrivacyError, match="has no guarantee"):
         ledger.reserve(make_release("steps", RAW))
     assert ledger.itemise() == []
 
 
-def test_ledger_states_nothing_when_it_was_opened_for_no_guarantee() -> None:
+def test_ledger_states_nothing_when_it_was_opened_for_no_guarantee():
     release = make_release("counts", Gaussian(noise_multiplier=50.0))
     ledger = open_ledger([release], budget=BUDGET, no_guarantee=True)
     ledger.charge("counts")
@@ -61,7 +61,7 @@ def test_ledger_states_nothing_when_it_was_opened_for_no_guarantee() -> None:
         ledger.charge("steps")
 
 
-def test_claim_holds_null_and_both_epsilons_when_there_is_no_guarantee() -> None:
+def test_claim_holds_null_and_both_epsilons_when_there_is_no_guarantee():
     claim = make_claim()
     document = claim.document
     assert not claim.private
@@ -81,14 +81,14 @@ def test_claim_holds_null_and_both_epsilons_when_there_is_no_guarantee() -> None
     assert "NOT PRIVATE" in claim.for_output(rows=3, chosen_by="asked for", from_saved_model=True).to_text()
 
 
-def test_claim_says_that_nothing_can_be_proved_when_no_epsilon_can() -> None:
+def test_claim_says_that_nothing_can_be_proved_when_no_epsilon_can():
     published = PublishedClaim(epsilon=6.786, delta=1e-5, provable_epsilon=None, source="S")
     text = make_claim(Unprotected(reason="r", published=published)).to_text()
     assert "provable at delta 1e-05: none can be proved" in text
     assert "published" not in make_claim(Unprotected(reason="r")).to_text()
 
 
-def test_claim_is_refused_when_it_spends_nothing_and_still_promises() -> None:
+def test_claim_is_refused_when_it_spends_nothing_and_still_promises():
     document = dict(make_claim().document)
     document["why_no_guarantee"] = None
     with pytest.raises(DpwganError, match="either a guarantee or the reason"):
@@ -96,6 +96,6 @@ def test_claim_is_refused_when_it_spends_nothing_and_still_promises() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"epsilon": 0.0}, {"delta": 1.0}, {"provable_epsilon": -1.0}])
-def test_published_claim_is_refused_when_a_number_is_out_of_range(wrong: dict[str, float]) -> None:
+def test_published_claim_is_refused_when_a_number_is_out_of_range(wrong):
     with pytest.raises(PrivacyError):
         PublishedClaim(**{"epsilon": 1.0, "delta": 1e-5, "provable_epsilon": None, "source": "S", **wrong})

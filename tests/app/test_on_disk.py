@@ -53,7 +53,7 @@ def assert_same(one: Any, other: Any) -> None:
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 50, 1_000])
-def test_counts_are_those_of_a_table_in_memory_when_it_is_on_disk(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+def test_counts_are_those_of_a_table_in_memory_when_it_is_on_disk(monkeypatch, chunk):
     inside, outside = make_table(on_disk=False), make_table(on_disk=True)
     plan = plan_one_ways(SPANS)
     one_ways = measure_one_ways(inside, plan, noise_multiplier=0.1)
@@ -87,7 +87,7 @@ def test_counts_are_those_of_a_table_in_memory_when_it_is_on_disk(monkeypatch: p
             assert_same(count_marginal(groups, marginal, layout), found)
 
 
-def test_batch_is_that_of_a_table_in_memory_when_it_is_on_disk() -> None:
+def test_batch_is_that_of_a_table_in_memory_when_it_is_on_disk():
     import tensorflow as tf
 
     from dpwgan.critic.rows import RowReader
@@ -105,9 +105,7 @@ def test_batch_is_that_of_a_table_in_memory_when_it_is_on_disk() -> None:
 
 
 @pytest.mark.parametrize("fetched", [1, 7, 1_000])
-def test_rows_are_those_of_a_table_in_memory_when_they_are_fetched_a_few_at_a_time(
-    monkeypatch: pytest.MonkeyPatch, fetched: int
-) -> None:
+def test_rows_are_those_of_a_table_in_memory_when_they_are_fetched_a_few_at_a_time(monkeypatch, fetched):
     monkeypatch.setattr(encoded_module, "_FETCHED", fetched)
     inside, outside = make_table(on_disk=False), make_table(on_disk=True)
     flags = np.arange(RECORDS) % 3 == 0

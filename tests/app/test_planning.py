@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dpwgan.app.config import SynthesisConfig
-from dpwgan.app.planning import DISCOVERY_SHARE, SECONDS_A_CELL, START_SECONDS, discovery_label, plan_run
+from dpwgan.app.planning import DISCOVERY_SHARE, SECONDS_A_CELL, START_SECONDS, RunPlan, discovery_label, plan_run
 from dpwgan.errors import DataError, PrivacyError, UsageError
 from dpwgan.privacy.events import Gaussian
 from dpwgan.privacy.journal import Spent
@@ -25,35 +25,34 @@ def make_schema(*columns: CategoricalColumn | UndiscoveredColumn) -> Schema:
     return Schema(columns=columns, sha256="ab" * 32)
 
 
-def test_delta_defaults_to_one_over_n_squared_when_none_is_asked_for() -> None:
-    plan = plan_run(make_schema(SEX), records=100, config=SynthesisConfig(epsilon=1.0, settings=FEW))
-    assert plan.terms.budget.delta == 1e-4
-    assert plan.delta_chosen_by == "default: 1/n^2"
-    alone = plan_run(make_schema(SEX), records=1, config=SynthesisConfig(epsilon=1.0, settings=FEW))
-    assert alone.terms.budget.delta == 0.25
-    assert "n = 2" in alone.delta_chosen_by
+def plan(*columns: CategoricalColumn | UndiscoveredColumn, records: int = 100, **options: Any) -> RunPlan:
+    """Plans a run on these columns, or on one; of few steps, where no method is named."""
+    asked = {"epsilon": 1.0, **({} if "method" in options else {"settings": FEW}), **options}
+    return plan_run(make_schema(*(columns or (SEX,))), records=records, config=SynthesisConfig(**asked))
+
+
+def test_delta_defaults_to_one_over_n_squared_when_none_is_asked_for():
+    for records, delta, chosen_by in ((100, 1e-4, "default: 1/n^2"), (1, 0.25, "default: 1/4, as for n = 2")):
+        planned = plan(records=records)
+        assert (planned.terms.budget.delta, planned.delta_chosen_by) == (delta, chosen_by)
 
 
 @pytest.mark.parametrize(("delta", "warned"), [(0.02, True), (0.01, False), (1e-6, False)])
-def test_delta_is_warned_about_when_it_is_above_one_over_n(
-    caplog: pytest.LogCaptureFixture, delta: float, warned: bool
-) -> None:
-    config = SynthesisConfig(epsilon=1.0, delta=delta, settings=FEW)
+def test_delta_is_warned_about_when_it_is_above_one_over_n(caplog, delta, warned):
     with caplog.at_level("WARNING", logger="dpwgan"):
-        plan_run(make_schema(SEX), records=100, config=config)
+        plan(delta=delta)
     assert ("above 1/n" in caplog.text) == warned
 
 
-def test_discovery_takes_its_share_when_columns_are_paid_for() -> None:
-    schema = make_schema(SEX, TOWN, SEA, JOB)
-    plan = plan_run(schema, records=1000, config=SynthesisConfig(epsilon=2.0, settings=FEW))
-    assert sorted(plan.discoveries) == ["job", "town"]
-    assert sum(event.epsilon for event in plan.discoveries.values()) == pytest.approx(2.0 * DISCOVERY_SHARE)
-    assert sum(event.delta for event in plan.discoveries.values()) == pytest.approx(1e-6 * DISCOVERY_SHARE)
-    assert plan.undiscovered
-    ledger = plan.open_ledger()
+def test_discovery_takes_its_share_when_columns_are_paid_for():
+    planned = plan(SEX, TOWN, SEA, JOB, records=1000, epsilon=2.0)
+    assert sorted(planned.discoveries) == ["job", "town"]
+    assert sum(event.epsilon for event in planned.discoveries.values()) == pytest.approx(2.0 * DISCOVERY_SHARE)
+    assert sum(event.delta for event in planned.discoveries.values()) == pytest.approx(1e-6 * DISCOVERY_SHARE)
+    assert planned.undiscovered
+    ledger = planned.open_ledger()
     assert [item["label"] for item in ledger.itemise()] == [discovery_label("town"), discovery_label("job")]
-    plan.reserve_training(ledger)
+    planned.reserve_training(ledger)
     assert ledger.epsilon_reserved() <= 2.0
 
 
@@ -70,7 +69,7 @@ def test_discovery_takes_its_share_when_columns_are_paid_for() -> None:
         ("ron-dp-gan", {"steps": 20}),
     ],
 )
-def test_plan_keeps_its_accountant_when_lists_have_been_found(method: str, settings: dict[str, Any]) -> None:
+def test_plan_keeps_its_accountant_when_lists_have_been_found(method, settings):
     config = SynthesisConfig(epsilon=2.0, method=method, settings=settings)
     plan = plan_run(make_schema(SEX, TOWN), records=1000, config=config)
     found = make_schema(SEX, CategoricalColumn(name="town", tokens=("a", "b", ""), missing=("",), domain="private"))
@@ -85,7 +84,7 @@ def test_plan_keeps_its_accountant_when_lists_have_been_found(method: str, setti
 
 @pytest.mark.parametrize("settings", [FEW, {**FEW, "steps": 50, "noise_multiplier": 4.0}])
 @pytest.mark.parametrize("rule", ["auto", "paper", "amortized"])
-def test_plan_keeps_the_rule_and_the_reason_when_lists_have_been_found(rule: str, settings: dict[str, Any]) -> None:
+def test_plan_keeps_the_rule_and_the_reason_when_lists_have_been_found(rule, settings):
     config = SynthesisConfig(epsilon=2.0, accountant=rule, settings={**settings, "anchor": "none"})
     plan = plan_run(make_schema(SEX, TOWN), records=1000, config=config)
     found = make_schema(SEX, CategoricalColumn(name="town", tokens=("a", "b", ""), missing=("",), domain="private"))
@@ -106,65 +105,59 @@ def test_plan_keeps_the_rule_and_the_reason_when_lists_have_been_found(rule: str
         (100, SynthesisConfig(epsilon=1.0, settings=FEW), make_schema(SEX, SEA), "other specs"),
     ],
 )
-def test_plan_is_refused_when_it_is_for_something_else(
-    records: int, config: SynthesisConfig, schema: Schema, words: str
-) -> None:
+def test_plan_is_refused_when_it_is_for_something_else(records, config, schema, words):
     plan = plan_run(make_schema(SEX), records=100, config=SynthesisConfig(epsilon=1.0, settings=FEW))
     plan.refuse_unless_for(make_schema(SEX), records=100, config=SynthesisConfig(epsilon=1.0, settings=dict(FEW)))
     with pytest.raises(UsageError, match=words):
         plan.refuse_unless_for(schema, records=records, config=config)
 
 
-def test_plan_says_none_when_an_accountant_has_no_answer() -> None:
-    plan = plan_run(make_schema(SEX), records=100, config=SynthesisConfig(epsilon=1.0, method="independent"))
-    accountant = plan.choice.accountant
-    silent = replace(plan.choice, alternatives=(Alternative(accountant, math.inf, math.nan),)).describe()
+def test_plan_says_none_when_an_accountant_has_no_answer():
+    planned = plan(method="independent")
+    accountant = planned.choice.accountant
+    silent = replace(planned.choice, alternatives=(Alternative(accountant, math.inf, math.nan),)).describe()
     assert silent["alternatives"] == [{"name": accountant.name, "noise_scale": None, "epsilon": None}]
 
 
 @pytest.mark.parametrize("method", ["dp-wgan", "query-gan", "independent", "ron-gauss", "ron-dp-gan", "dp-gan"])
-def test_time_grows_with_rows_columns_and_steps_when_it_is_planned(method: str) -> None:
+def test_time_grows_with_rows_columns_and_steps_when_it_is_planned(method):
     def say(records: int, columns: int, **settings: Any) -> float:
-        schema = make_schema(*(replace(SEX, name=f"c{number}") for number in range(columns)))
-        return plan_run(
-            schema, records=records, config=SynthesisConfig(epsilon=1.0, method=method, settings=settings)
-        ).seconds
+        named = (replace(SEX, name=f"c{number}") for number in range(columns))
+        return plan(*named, records=records, method=method, settings=settings).seconds
 
     assert 0.5 < say(1_000, 3) < say(1_000_000, 3) < say(1_000_000, 30)
     if method in ("dp-wgan", "dp-gan", "ron-dp-gan"):
         assert say(1_000, 3, steps=10) < say(1_000, 3, steps=1_000)
 
 
-def test_time_counts_what_every_run_takes_when_it_is_planned() -> None:
-    plan = plan_run(make_schema(SEX), records=100, config=SynthesisConfig(epsilon=1.0, settings=FEW))
-    assert plan.seconds == pytest.approx(START_SECONDS + 100 * SECONDS_A_CELL + plan.plan.cost.seconds)
+def test_time_counts_what_every_run_takes_when_it_is_planned():
+    planned = plan()
+    assert planned.seconds == pytest.approx(START_SECONDS + 100 * SECONDS_A_CELL + planned.plan.cost.seconds)
 
 
-def test_time_is_planned_for_few_groups_when_noise_hides_most() -> None:
+def test_time_is_planned_for_few_groups_when_noise_hides_most():
     town = CategoricalColumn(name="town", tokens=tuple(f"t{number}" for number in range(2_000)))
-    schema = make_schema(*(replace(town, name=f"c{number}") for number in range(4)))
+    towns = [replace(town, name=f"c{number}") for number in range(4)]
     loud, quiet = (
-        plan_run(schema, records=2_000, config=SynthesisConfig(epsilon=epsilon)).plan.design.anchor
-        for epsilon in (0.1, 10.0)
+        plan(*towns, records=2_000, epsilon=epsilon, settings={}).plan.design.anchor for epsilon in (0.1, 10.0)
     )
     assert loud.likely_width < quiet.likely_width <= quiet.most_width
     assert loud.most_width == quiet.most_width
     assert loud.cost.seconds < quiet.cost.seconds
 
 
-def test_plan_is_refused_when_it_cannot_be_made() -> None:
+def test_plan_is_refused_when_it_cannot_be_made():
     with pytest.raises(DataError, match="no rows"):
-        plan_run(make_schema(SEX), records=0, config=SynthesisConfig(epsilon=1.0))
+        plan(records=0)
     with pytest.raises(UsageError, match="method must be one of"):
-        plan_run(make_schema(SEX), records=9, config=SynthesisConfig(epsilon=1.0, method="magic"))
+        plan(records=9, method="magic")
     with pytest.raises(PrivacyError):
-        plan_run(make_schema(SEX), records=9, config=SynthesisConfig(epsilon=1e-9, delta=1e-15, settings=FEW))
-    broken = SynthesisConfig(epsilon=1.0, method="dp-gan", settings={"private_part": "generator"})
+        plan(records=9, epsilon=1e-9, delta=1e-15)
     with pytest.raises(UsageError, match="runs only with --no-guarantee"):
-        plan_run(make_schema(SEX), records=100, config=broken)
+        plan(method="dp-gan", settings={"private_part": "generator"})
 
 
-def test_what_was_spent_comes_off_the_budget_when_a_run_is_planned_anew() -> None:
+def test_what_was_spent_comes_off_the_budget_when_a_run_is_planned_anew():
     config = SynthesisConfig(epsilon=1.0, method="independent")
     spent = (Spent(label="counts (plan 1)", event=Gaussian(noise_multiplier=20.0), count=1),)
     whole, rest = (plan_run(make_schema(SEX), records=100, config=config, spent=past) for past in ((), spent))

@@ -136,7 +136,7 @@ def test_error_is_one_of_memory_when_there_was_too_little(monkeypatch, error, li
 
 
 @pytest.mark.parametrize("descriptor", [1, 2])
-def test_exit_code_is_the_program_s_when_a_stream_was_closed_from_the_start(tmp_path: Path, descriptor: int) -> None:
+def test_exit_code_is_the_program_s_when_a_stream_was_closed_from_the_start(tmp_path, descriptor):
     process = start(tmp_path, "return 65", preexec_fn=lambda: os.close(descriptor))
     said = process.communicate()
     assert (process.returncode, *said) == (65, "", "")

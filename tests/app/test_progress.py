@@ -4,6 +4,7 @@ import io
 import json
 import math
 import sys
+from typing import Any
 
 import pytest
 
@@ -17,39 +18,33 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_lines_come_once_a_tenth_when_steps_pass():
+def say(steps: range, seconds: float, **options: Any) -> list[str]:
+    """What is said at these of 100 steps, so many seconds after each other."""
     stream, now = io.StringIO(), [0.0]
     with speak(stream=stream):
-        lines = Lines(clock=lambda: now[0])
-        for step in range(1, 96):
-            now[0] += 1.0
-            lines(step, 95, step / 100)
-    said = stream.getvalue().splitlines()
+        lines = Lines(clock=lambda: now[0], **options)
+        for step in steps:
+            lines(step, 100, step / 100)
+            now[0] += seconds
+    return stream.getvalue().splitlines()
+
+
+def test_lines_come_once_a_tenth_when_steps_pass():
+    said = say(range(1, 101), 1.0)
     assert len(said) == 10
-    assert said[4] == "dpwgan: step 48 of 95 (50%), epsilon spent so far 0.48, about 47 s left"
-    assert said[-1] == "dpwgan: step 95 of 95 (100%), epsilon spent so far 0.95, about 0 s left"
+    assert said[4] == "dpwgan: step 50 of 100 (50%), epsilon spent so far 0.5, about 50 s left"
+    assert said[-1] == "dpwgan: step 100 of 100 (100%), epsilon spent so far 1, about 0 s left"
 
 
 def test_lines_wait_when_little_time_has_passed():
-    stream, now = io.StringIO(), [0.0]
-    with speak(stream=stream):
-        lines = Lines(parts=2, patience=30.0, clock=lambda: now[0])
-        for step in range(1, 100):
-            now[0] += 0.5
-            lines(step, 100, 1.0)
-    assert stream.getvalue() == "dpwgan: step 61 of 100 (61%), epsilon spent so far 1, about 20 s left\n"
+    said = say(range(1, 100), 0.5, parts=2, patience=30.0)
+    assert said == ["dpwgan: step 61 of 100 (61%), epsilon spent so far 0.61, about 20 s left"]
 
 
 def test_first_line_says_no_time_when_a_run_goes_on_where_it_was():
-    stream, now = io.StringIO(), [0.0]
-    with speak(stream=stream):
-        lines = Lines(clock=lambda: now[0])
-        for step in (30, 40):
-            lines(step, 100, 0.5)
-            now[0] += 5.0
-    assert stream.getvalue().splitlines() == [
-        "dpwgan: step 30 of 100 (30%), epsilon spent so far 0.5",
-        "dpwgan: step 40 of 100 (40%), epsilon spent so far 0.5, about 30 s left",
+    assert say(range(30, 50, 10), 5.0) == [
+        "dpwgan: step 30 of 100 (30%), epsilon spent so far 0.3",
+        "dpwgan: step 40 of 100 (40%), epsilon spent so far 0.4, about 30 s left",
     ]
 
 

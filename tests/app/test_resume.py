@@ -51,7 +51,7 @@ def count_ticks(folder: Path) -> int:
 
 
 @pytest.mark.slow
-def test_claim_counts_every_act_that_read_rows_when_a_run_is_killed_at_any_moment(tmp_path: Path) -> None:
+def test_claim_counts_every_act_that_read_rows_when_a_run_is_killed_at_any_moment(tmp_path):
     ticks = count_ticks(tmp_path / "whole")
     refused, rows = [], set()
     for kill in range(0, ticks, 3):
@@ -66,7 +66,7 @@ def test_claim_counts_every_act_that_read_rows_when_a_run_is_killed_at_any_momen
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
-def test_claim_counts_every_act_that_read_rows_when_a_run_is_killed_again_and_again(tmp_path: Path, seed: int) -> None:
+def test_claim_counts_every_act_that_read_rows_when_a_run_is_killed_again_and_again(tmp_path, seed):
     draw = random.Random(seed)
     kills = [draw.randrange(4, 40) for _ in range(draw.randrange(2, 6))]
     try:
@@ -99,7 +99,7 @@ def write_late(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_check_fails_when_the_journal_is_written_after_the_act(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_fails_when_the_journal_is_written_after_the_act(tmp_path, monkeypatch):
     write_late(monkeypatch)
     _, _, whole = live(tmp_path / "whole", [])
     assert len(whole.moments) == 14
@@ -108,7 +108,7 @@ def test_check_fails_when_the_journal_is_written_after_the_act(tmp_path: Path, m
         assert not lives.reads <= add_up(claim, "charged")
 
 
-def test_noise_is_another_when_a_seeded_run_goes_on(tmp_path: Path) -> None:
+def test_noise_is_another_when_a_seeded_run_goes_on(tmp_path):
     for kill in (9, 12, 20, 31):
         claim, _, lives = live(tmp_path / str(kill), [kill], seed=3)
         assert claim.document["randomness"]["seeded"]
@@ -118,7 +118,7 @@ def test_noise_is_another_when_a_seeded_run_goes_on(tmp_path: Path) -> None:
     assert whole.noise == again.noise
 
 
-def test_table_is_of_the_same_quality_of_bookkeeping_when_nothing_was_lost(tmp_path: Path) -> None:
+def test_table_is_of_the_same_quality_of_bookkeeping_when_nothing_was_lost(tmp_path):
     """A run that is killed once its model is kept gives the epsilon and the ledger of one that was not."""
     ticks = count_ticks(tmp_path / "whole")
     whole, _, _ = live(tmp_path / "other", [])
@@ -142,7 +142,7 @@ def lose(folder: Path, what: str) -> Claim:
 
 
 @pytest.mark.parametrize(("what", "answers"), [("selection of round 2", 5), ("answer of round 2", 6)])
-def test_round_is_left_out_when_its_selection_or_answer_was_lost(tmp_path: Path, what: str, answers: int) -> None:
+def test_round_is_left_out_when_its_selection_or_answer_was_lost(tmp_path, what, answers):
     ledger = {line["label"]: line for line in lose(tmp_path, what).document["ledger"]}
     assert ledger["query selections"]["details"][LOST] == 1
     assert ledger["query answers"].get("details", {}).get(LOST, 0) == answers - 5
@@ -150,7 +150,7 @@ def test_round_is_left_out_when_its_selection_or_answer_was_lost(tmp_path: Path,
     assert LOST not in ledger["one-way counts"].get("details", {})
 
 
-def test_certificate_is_left_out_when_it_was_lost(tmp_path: Path) -> None:
+def test_certificate_is_left_out_when_it_was_lost(tmp_path):
     document = lose(tmp_path, "certificate").document
     assert document["certificate"] is None
     assert not any("planned anew" in said for said in document["accountant"]["assumptions"])
@@ -158,7 +158,7 @@ def test_certificate_is_left_out_when_it_was_lost(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["one-way counts", "tree"])
-def test_rest_of_the_budget_is_planned_anew_when_what_is_needed_was_lost(tmp_path: Path, what: str) -> None:
+def test_rest_of_the_budget_is_planned_anew_when_what_is_needed_was_lost(tmp_path, what):
     document = lose(tmp_path, what).document
     labels = [line["label"] for line in document["ledger"]]
     assert labels[0] == "one-way counts (plan 1)"
@@ -169,7 +169,7 @@ def test_rest_of_the_budget_is_planned_anew_when_what_is_needed_was_lost(tmp_pat
     assert any("planned anew" in said for said in document["accountant"]["assumptions"])
 
 
-def test_run_is_refused_when_its_only_release_was_lost(tmp_path: Path) -> None:
+def test_run_is_refused_when_its_only_release_was_lost(tmp_path):
     lives = die(tmp_path, 4, method="independent", settings={})
     assert lives.reads == {"one-way counts": 1}
     for _ in range(2):
@@ -192,7 +192,7 @@ KEPT: Mapping[str, Sequence[str]] = {
 JOURNAL_KEYS = {"format", "run", "life", "plan", "facts", "spent", "events", "acts"}
 
 
-def test_folder_holds_releases_and_public_facts_alone_when_a_run_is_complete(tmp_path: Path) -> None:
+def test_folder_holds_releases_and_public_facts_alone_when_a_run_is_complete(tmp_path):
     live(tmp_path, [])
     files = {path.name for path in tmp_path.iterdir()} - {"lock", "journal.json"}
     slugs = {name.removeprefix("plan-1-").rpartition("-")[0] for name in files}
@@ -208,7 +208,7 @@ def test_folder_holds_releases_and_public_facts_alone_when_a_run_is_complete(tmp
                 assert RECORDS not in arrays[key].shape
 
 
-def test_folder_is_of_the_same_form_when_the_rows_are_others(tmp_path: Path) -> None:
+def test_folder_is_of_the_same_form_when_the_rows_are_others(tmp_path):
     sizes = []
     for seed in (0, 1):
         folder = tmp_path / str(seed)

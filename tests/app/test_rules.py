@@ -19,6 +19,7 @@ from dpwgan.table.specs import parse_specs
 from tests.end_to_end.bad_inputs import SPECS, write_good
 from tests.frozen.cases import METHODS
 from tests.frozen.transcript import transcribed
+from tests.programs import read_claim
 
 # Ages of the good table are 0 to 59, one a row.
 DROPS = [{"sql": "age <> 33 AND age <> 90", "violations": "drop"}]
@@ -50,7 +51,7 @@ def run(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "flags"), FORMAL)
-def test_a_dropped_row_is_a_null_row(method: str, flags: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_dropped_row_is_a_null_row(method, flags, tmp_path):
     """Whatever else is in it, nothing of it reaches a release or the output; n stays that of the file."""
     first = {33: '"blue, dark",33,1.0,1'}
     seen = []
@@ -61,14 +62,14 @@ def test_a_dropped_row_is_a_null_row(method: str, flags: tuple[str, ...], tmp_pa
     ):
         with transcribed() as transcript:
             run(tmp_path / name, "--method", method, *flags, rules=DROPS, rows=rows)
-        claim = json.loads((tmp_path / name / "out.csv.privacy.json").read_text())
+        claim = read_claim(tmp_path / name)
         assert claim["public"]["records"] == claim["output"]["rows"] == 60
         seen.append((transcript, (tmp_path / name / "out.csv").read_bytes()))
     assert seen[0] == seen[1]
     assert seen[0][0] != seen[2][0]
 
 
-def test_a_covariance_is_divided_by_the_public_n(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_covariance_is_divided_by_the_public_n(tmp_path, monkeypatch):
     """The twin that divides by the rows that are left would tell how many were dropped."""
     drafted = []
     monkeypatch.setattr(
@@ -83,7 +84,7 @@ def test_a_covariance_is_divided_by_the_public_n(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(
     ("method", "flags"), [p if p[0] == "independent" else pytest.param(*p, marks=pytest.mark.slow) for p in FORMAL]
 )
-def test_no_row_written_breaks_a_rule(method: str, flags: tuple[str, ...], tmp_path: Path) -> None:
+def test_no_row_written_breaks_a_rule(method, flags, tmp_path):
     kept = [{"sql": rule, "violations": "keep"} for rule in RULES]
     out = run(tmp_path / "run", "--method", method, *flags, "--rows", "500", rules=kept)
     again = run(tmp_path / "again", "--method", method, *flags, "--rows", "500", rules=kept)
@@ -93,7 +94,7 @@ def test_no_row_written_breaks_a_rule(method: str, flags: tuple[str, ...], tmp_p
     assert all(values.select(pl.sql_expr(rule).alias("kept"))["kept"].all(ignore_nulls=True) for rule in RULES)
 
 
-def test_a_saved_model_keeps_rules_and_takes_conditions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_saved_model_keeps_rules_and_takes_conditions(tmp_path, monkeypatch):
     monkeypatch.setattr(sampling, "_LEAST_DRAWN", 1_000)
     rules = [{"sql": RULES[0], "violations": "keep"}]
     run(tmp_path / "run", "--method", "independent", "--save-model", str(tmp_path / "model"), rules=rules)
@@ -113,9 +114,7 @@ def test_a_saved_model_keeps_rules_and_takes_conditions(tmp_path: Path, monkeypa
             model.sample(1, where=condition)
 
 
-def test_rules_that_no_row_can_keep_end_with_a_sentence_that_names_the_worst(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rules_that_no_row_can_keep_end_with_a_sentence_that_names_the_worst(tmp_path, monkeypatch):
     monkeypatch.setattr(sampling, "_LEAST_DRAWN", 1_000)
     rules = [{"sql": sql, "violations": "keep"} for sql in ("age > 2", "age > 70 AND age < 60")]
     write_good(tmp_path)
@@ -125,7 +124,7 @@ def test_rules_that_no_row_can_keep_end_with_a_sentence_that_names_the_worst(
         synthesizer.fit(frame).sample()
 
 
-def test_shares_are_of_the_rows_that_are_left_as_far_as_counts_tell(tmp_path: Path) -> None:
+def test_shares_are_of_the_rows_that_are_left_as_far_as_counts_tell(tmp_path):
     """Were they of all rows, a third of them would be spread evenly over all ages."""
     colours = {place: f"red,{20 if place % 3 else 90},1.0,1" for place in range(60)}
     rules = [{"sql": "age < 90", "violations": "drop"}]
@@ -134,7 +133,7 @@ def test_shares_are_of_the_rows_that_are_left_as_far_as_counts_tell(tmp_path: Pa
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "frame"])
-def test_rows_are_dropped_alike_however_they_come(suffix: str, tmp_path: Path) -> None:
+def test_rows_are_dropped_alike_however_they_come(suffix, tmp_path):
     write_good(tmp_path)
     frame = pl.read_csv(tmp_path / "data.csv")
     synthesizer = Synthesizer({**SPECS, "rules": DROPS}, 1.0, method="independent", seed=1)
@@ -181,7 +180,7 @@ def draw_values(source: sampling.RowSource) -> pl.DataFrame:
     return source.draw(20_000, first_record=0, rng=np.random.default_rng(3)).cast({"x": pl.Int64, "y": pl.String})
 
 
-def test_mended_rows_keep_the_shares_of_groups_and_of_codes() -> None:
+def test_mended_rows_keep_the_shares_of_groups_and_of_codes():
     # Half of the first code's rows have x below 5, of which two in five break the first rule; half of the second's
     # break the other one.
     codes = [[0.5, 0.5, 1.0, 0.0], [0.5, 0.5, 0.0, 1.0]]
@@ -199,9 +198,7 @@ TWO_STUCK = [[0.0, 1.0, 1.0, 0.0], [1.0, 0.0, 0.0, 1.0], [1.0, 0.0, 1.0, 0.0], [
 
 
 @pytest.mark.parametrize("exchanged", [32, 0], ids=["as it is", "broken twin: rows drawn anew"])
-def test_rows_that_break_a_rule_exchange_cells_and_move_no_share(
-    exchanged: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_that_break_a_rule_exchange_cells_and_move_no_share(exchanged, monkeypatch):
     monkeypatch.setitem(sampling._ROUNDS, "exchanged", exchanged)
     drawn = draw_values(make_source(TWO_STUCK, ["(y = 'a') = (x < 5)"]))
     counts = ((drawn["y"] == "a").sum(), (drawn["x"] < 5).sum())
@@ -209,7 +206,7 @@ def test_rows_that_break_a_rule_exchange_cells_and_move_no_share(
     assert counts == ((15_000, 15_000) if exchanged else (20_000, 20_000))
 
 
-def test_cells_of_the_finest_column_alone_change_places(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cells_of_the_finest_column_alone_change_places(monkeypatch):
     def draw(rounds: int) -> sampling.EncodedTable:
         monkeypatch.setattr(sampling, "_ROUNDS", {"exchanged": rounds})
         source = make_source(TWO_STUCK, ["(y = 'a') = (x < 5)"])
@@ -223,7 +220,7 @@ def test_cells_of_the_finest_column_alone_change_places(monkeypatch: pytest.Monk
     assert ((before.codes[:, 0] == 0) == (before.numbers[:, 0] > 0.5))[moved].all()
 
 
-def test_pairs_are_of_rows_that_break_one_rule() -> None:
+def test_pairs_are_of_rows_that_break_one_rule():
     rng = np.random.default_rng(0)
     for rows in (1, 2, 7, 200):
         broken = rng.random((3, rows)) < 0.4
@@ -237,7 +234,7 @@ def test_pairs_are_of_rows_that_break_one_rule() -> None:
         assert (flags & ~broken).sum() <= 3
 
 
-def test_an_exchange_that_breaks_as_many_rules_as_it_mends_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exchange_that_breaks_as_many_rules_as_it_mends_is_not_made(monkeypatch):
     monkeypatch.setattr(sampling, "_ROUNDS", {"exchanged": 32})
     # Whichever way rows exchange y or x, one that kept the second rule would break it.
     source = make_source(TWO_STUCK[:2], ["(y = 'a') = (x < 5)", "(y = 'a') = (x >= 5)"])
@@ -247,7 +244,7 @@ def test_an_exchange_that_breaks_as_many_rules_as_it_mends_is_not_made(monkeypat
     assert ((drawn.encoded.codes[:, 0] == 0) == (drawn.encoded.numbers[:, 0] > 0.5)).all()
 
 
-def test_a_condition_on_the_output_gives_the_rows_that_meet_it_their_own_shares() -> None:
+def test_a_condition_on_the_output_gives_the_rows_that_meet_it_their_own_shares():
     """Were what does not meet it mended as well, numbers below 5 would have half of the rows."""
     drawn = draw_values(make_source([[0.5, 0.5, 1.0, 0.0]], [], where="x >= 3"))
     assert drawn["x"].min() == 3

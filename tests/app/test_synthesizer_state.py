@@ -3,7 +3,6 @@
 import copy
 import gc
 import pickle
-from collections.abc import Callable
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -63,15 +62,13 @@ def encode(synthesizer: Synthesizer) -> EncodedRun:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "variant", "table"), FORMAL)
-def test_no_stream_but_the_models_is_reached_when_a_synthesizer_is_fitted(
-    method: str, variant: str, table: str, tables: Path
-) -> None:
+def test_no_stream_but_the_models_is_reached_when_a_synthesizer_is_fitted(method, variant, table, tables):
     folder = tables / table
     data = "data.npz" if table == "images" else "data.csv"
     words = [str(folder / name) for name in (data, "out.csv", "specs.json")]
     config = cli.parse([*words, "1.0", "--method", method, *METHODS[method][variant][1]], environment={})
     schema = read_specs(folder / "specs.json")
-    synthesizer = Synthesizer.from_config(schema, config.synthesis)
+    synthesizer = Synthesizer(schema, **vars(config.synthesis))
     run = synthesizer.encode_table(open_table(folder / data, schema))
     synthesizer.fit_encoded(run)
     assert find_generators(synthesizer) == [run.streams.model]
@@ -82,9 +79,7 @@ def test_no_stream_but_the_models_is_reached_when_a_synthesizer_is_fitted(
 
 @pytest.mark.parametrize("fitted", [True, False])
 @pytest.mark.parametrize("copied", [pickle.dumps, copy.copy, copy.deepcopy])
-def test_synthesizer_names_save_when_it_is_to_be_pickled_or_copied(
-    fitted: bool, copied: Callable[[object], object]
-) -> None:
+def test_synthesizer_names_save_when_it_is_to_be_pickled_or_copied(fitted, copied):
     synthesizer = Synthesizer(SPECS, 1.0, method="independent")
     run = encode(synthesizer)
     with pytest.raises(UsageError, match="cannot be copied"):
@@ -95,7 +90,7 @@ def test_synthesizer_names_save_when_it_is_to_be_pickled_or_copied(
         copied(synthesizer)
 
 
-def test_child_releases_nothing_when_the_process_forks_before_or_after_the_fit() -> None:
+def test_child_releases_nothing_when_the_process_forks_before_or_after_the_fit():
     synthesizer = Synthesizer(SPECS, 1.0, method="independent")
     run = encode(synthesizer)
 

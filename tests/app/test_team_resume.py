@@ -19,7 +19,8 @@ from dpwgan.table.workers import Task, Team
 from tests.app.test_resume import add_up, write_late
 from tests.end_to_end.bad_inputs import ROWS, write_good
 from tests.lives import ASKED, Killed
-from tests.team_lives import MortalWorkers, TeamLives, live, read_claim
+from tests.programs import read_claim
+from tests.team_lives import MortalWorkers, TeamLives, live
 from tests.teams import make_workers, run_threads
 
 QUERIES: dict[str, Any] = {"method": "query-gan", "settings": {"rounds": 2, "fit_steps": 6, "codes": 20, "ways": 3}}
@@ -71,6 +72,11 @@ def prepare(folder: Path) -> Path:
     return folder
 
 
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return prepare(tmp_path / "run")
+
+
 def count_moments(folder: Path, **asked: Any) -> int:
     lives = live(prepare(folder), [], **asked)
     check(folder, lives)
@@ -78,7 +84,7 @@ def count_moments(folder: Path, **asked: Any) -> int:
 
 
 @pytest.mark.slow
-def test_ledgers_hold_every_read_of_every_worker_when_one_is_killed_at_any_moment(tmp_path: Path) -> None:
+def test_ledgers_hold_every_read_of_every_worker_when_one_is_killed_at_any_moment(tmp_path):
     moments = count_moments(tmp_path / "whole", **QUERIES)
     assert moments >= 19  # noise decides whether a round asks the others
     lost = Counter[str]()
@@ -90,7 +96,7 @@ def test_ledgers_hold_every_read_of_every_worker_when_one_is_killed_at_any_momen
 
 
 @pytest.mark.slow
-def test_ledgers_hold_every_read_when_a_worker_is_killed_while_a_network_is_trained(tmp_path: Path) -> None:
+def test_ledgers_hold_every_read_when_a_worker_is_killed_while_a_network_is_trained(tmp_path):
     moments = count_moments(tmp_path / "whole", **NETWORKS)
     lost = Counter[str]()
     for rank, share in ((0, 0.2), (1, 0.4), (0, 0.6), (1, 0.8), (0, 0.99)):
@@ -102,7 +108,7 @@ def test_ledgers_hold_every_read_when_a_worker_is_killed_while_a_network_is_trai
 
 
 @pytest.mark.slow
-def test_critic_steps_are_lost_and_counted_when_a_worker_is_killed_in_them(tmp_path: Path) -> None:
+def test_critic_steps_are_lost_and_counted_when_a_worker_is_killed_in_them(tmp_path):
     moments = count_moments(tmp_path / "whole", **CRITIC)
     kills = [(1, moments - 5), (0, moments // 2)]
     folder = prepare(tmp_path / "killed")
@@ -114,14 +120,12 @@ def test_critic_steps_are_lost_and_counted_when_a_worker_is_killed_in_them(tmp_p
 
 
 @pytest.mark.parametrize("sizes", [(2, 3), (3, 2), (2, 1)])
-def test_run_goes_on_when_there_are_more_or_fewer_workers(tmp_path: Path, sizes: tuple[int, ...]) -> None:
-    folder = prepare(tmp_path / "run")
+def test_run_goes_on_when_there_are_more_or_fewer_workers(folder, sizes):
     claim = check(folder, live(folder, [(0, 15)], sizes=sizes, **QUERIES))
     assert claim["method"]["settings"].get("workers", 1) == sizes[-1]
 
 
-def test_run_of_one_machine_goes_on_when_it_gets_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = prepare(tmp_path / "run")
+def test_run_of_one_machine_goes_on_when_it_gets_workers(folder, monkeypatch):
     keep = Checkpoint.keep
 
     def keep_or_die(self: Checkpoint, name: str, arrays: Mapping[str, Any]) -> None:
@@ -137,9 +141,7 @@ def test_run_of_one_machine_goes_on_when_it_gets_workers(tmp_path: Path, monkeyp
     assert +add_up(claim, LOST) == {"query selections": 1, "query answers": 1}
 
 
-def test_streams_of_every_worker_are_other_ones_when_a_seeded_run_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_streams_of_every_worker_are_other_ones_when_a_seeded_run_goes_on(folder, monkeypatch):
     made: list[tuple[int, int]] = []
     make = fitting.make_streams
 
@@ -148,21 +150,18 @@ def test_streams_of_every_worker_are_other_ones_when_a_seeded_run_goes_on(
         return make(seed, life=life, worker=worker)
 
     monkeypatch.setattr(fitting, "make_streams", watch)
-    folder = prepare(tmp_path / "run")
     check(folder, live(folder, [(1, 12)], seed=3, **QUERIES))
     assert sorted(made) == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
 @pytest.mark.parametrize("lost", [0, 1])
-def test_rest_of_the_budget_is_planned_anew_by_all_when_the_first_release_is_lost(tmp_path: Path, lost: int) -> None:
-    folder = prepare(tmp_path / "run")
+def test_rest_of_the_budget_is_planned_anew_by_all_when_the_first_release_is_lost(folder, lost):
     claim = check(folder, live(folder, [(lost, FIRST_SUM)], **QUERIES))
     labels = [line["label"] for line in claim["ledger"]]
     assert labels[:2] == ["one-way counts (plan 1)", "one-way counts"]
 
 
-def test_all_refuse_when_one_is_to_resume_and_the_other_to_begin(tmp_path: Path) -> None:
-    folder = prepare(tmp_path / "run")
+def test_all_refuse_when_one_is_to_resume_and_the_other_to_begin(folder):
     kept = folder / "kept"
     ends = run_threads(folder, 2, checkpoint=kept, more=[{}, {"resume": True}], **QUERIES)
     sentence = "the workers do not agree on whether there is a checkpoint, and to be resumed: give all of them the same"
@@ -170,8 +169,7 @@ def test_all_refuse_when_one_is_to_resume_and_the_other_to_begin(tmp_path: Path)
     assert not kept.exists()
 
 
-def test_all_refuse_and_leave_no_run_behind_when_one_share_breaks_the_specs(tmp_path: Path) -> None:
-    folder = prepare(tmp_path / "run")
+def test_all_refuse_and_leave_no_run_behind_when_one_share_breaks_the_specs(folder):
     whole = (folder / "data.csv").read_text()
     (folder / "data.csv").write_text(whole.rpartition("\n")[0].rpartition("\n")[0] + "\nmauve,1,1.0,0\n")
     ends = run_threads(folder, 2, checkpoint=folder / "kept", **QUERIES)
@@ -179,8 +177,7 @@ def test_all_refuse_and_leave_no_run_behind_when_one_share_breaks_the_specs(tmp_
     assert not (folder / "kept" / JOURNAL_FILE).exists()
 
 
-def test_only_the_chief_needs_the_folder_when_a_run_is_kept(tmp_path: Path) -> None:
-    folder = prepare(tmp_path / "run")
+def test_only_the_chief_needs_the_folder_when_a_run_is_kept(folder):
     more = [{"checkpoint": folder / "kept"}, {"checkpoint": folder / "none" / "elsewhere"}]
     assert run_threads(folder, 2, more=more, **QUERIES) == [None, None]
     assert not (folder / "none").exists()
@@ -189,16 +186,14 @@ def test_only_the_chief_needs_the_folder_when_a_run_is_kept(tmp_path: Path) -> N
 # ------------------------------------------------------------------------------------------------------ broken twins
 
 
-def test_check_fails_when_the_chief_asks_before_its_charge_is_on_the_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_check_fails_when_the_chief_asks_before_its_charge_is_on_the_disk(folder, monkeypatch):
     write_late(monkeypatch)
-    lives = live(prepare(tmp_path / "run"), [], **QUERIES)
+    lives = live(folder, [], **QUERIES)
     assert lives.ends == [None, None]
     assert {"one-ways of worker 0", "one-ways of worker 1"} <= set(lives.too_early)
 
 
-def test_check_fails_when_a_worker_charges_after_it_has_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_fails_when_a_worker_charges_after_it_has_read(folder, monkeypatch):
     serve = Team.serve
 
     def serve_late(self: Team, do: Task, *, charge: Callable[[str, int], None], **more: Any) -> None:
@@ -213,25 +208,21 @@ def test_check_fails_when_a_worker_charges_after_it_has_read(tmp_path: Path, mon
         serve(self, read, charge=lambda label, count: owed.append((label, count)), **more)
 
     monkeypatch.setattr(Team, "serve", serve_late)
-    lives = live(prepare(tmp_path / "run"), [], **QUERIES)
+    lives = live(folder, [], **QUERIES)
     assert lives.ends == [None, None]
     assert lives.too_early
     assert {said.rpartition(" ")[2] for said in lives.too_early} == {"1"}
 
 
-def test_all_refuse_when_a_worker_forgets_what_earlier_lives_charged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_refuse_when_a_worker_forgets_what_earlier_lives_charged(folder, monkeypatch):
     monkeypatch.setattr(Journal, "charged", {})
-    folder = prepare(tmp_path / "run")
     lives = live(folder, [(1, 17)], **QUERIES)
     sentence = "the workers do not agree on the plan of what is released: give all of them the same"
     assert {str(end) for end in lives.ends} == {sentence}
     assert not (folder / "out.csv").exists()
 
 
-def test_life_ends_for_all_when_one_is_killed(tmp_path: Path) -> None:
-    folder = prepare(tmp_path / "run")
+def test_life_ends_for_all_when_one_is_killed(folder):
     workers = make_workers(3, kind=MortalWorkers)
     workers[2].left = 15
     ends = run_threads(folder, 3, workers=workers, checkpoint=folder / "kept", **QUERIES)

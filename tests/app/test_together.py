@@ -17,6 +17,7 @@ from dpwgan.app.together import cut_units, draw_forms
 from dpwgan.errors import SpecsError, UsageError
 from dpwgan.privacy.sizes import SIZES_LABEL
 from tests.lives import QUERIES, Killed, Lives, watched
+from tests.programs import read_claim
 
 NAMED = {"unit": {"column": "house", "max_rows": 4}, "house": {"type": "integer", "uuid": True, "min": 100}}
 SPECS: dict[str, Any] = {
@@ -54,9 +55,7 @@ def fitted() -> Synthesizer:
 
 
 @pytest.mark.parametrize("rows", [None, 1, 7, 70_000])
-def test_units_are_whole_and_as_large_as_the_tables_when_rows_are_put_together(
-    fitted: Synthesizer, rows: int | None
-) -> None:
+def test_units_are_whole_and_as_large_as_the_tables_when_rows_are_put_together(fitted, rows):
     out = fitted.sample(rows)
     assert len(out) == (fitted.claim().rows if rows is None else rows)
     assert (out.groupby("house")[WHOLE].nunique() == 1).all(axis=None)
@@ -78,18 +77,18 @@ def test_units_are_whole_and_as_large_as_the_tables_when_rows_are_put_together(
         assert abs(out.rent.head(len(out) // 2).mean() - out.rent.mean()) < 5
 
 
-def test_output_does_not_depend_on_threads_and_is_the_seeds() -> None:
+def test_output_does_not_depend_on_threads_and_is_the_seeds():
     frames = [fit(seed=3, threads=threads).sample(2_000) for threads in (1, 2)]
     pd.testing.assert_frame_equal(*frames)
 
 
-def test_claim_names_the_histogram_and_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_claim_names_the_histogram_and_holds(tmp_path, capsys):
     paths = [str(tmp_path / name) for name in ("data.csv", "out.csv", "specs.json")]
     make_frame().to_csv(paths[0], index=False)
     Path(paths[2]).write_text(json.dumps({**SPECS, "house": {"type": "string", "uuid": True}}))
     model = ("--save-model", str(tmp_path / "model"))
     assert cli.main((*paths, "1.0", "--method", "independent", *model), environment={}) == 0
-    claim = json.loads((tmp_path / "out.csv.privacy.json").read_text())
+    claim = read_claim(tmp_path)
     first = claim["ledger"][0]
     assert (first["label"], first["event"], first["epsilon"], first["charged"]) == (SIZES_LABEL, "laplace", 0.04, 1)
     assert "rows" not in first
@@ -113,7 +112,7 @@ def test_claim_names_the_histogram_and_holds(tmp_path: Path, capsys: pytest.Capt
     assert not Path(again[0]).exists()
 
 
-def test_nothing_is_released_when_a_unit_has_one_row() -> None:
+def test_nothing_is_released_when_a_unit_has_one_row():
     one = {**SPECS, "unit": {"column": "house", "max_rows": 1}}
     named, alone = fit(one, seed=5), fit({**one, "house": {"type": "drop"}, **_without_of()}, seed=5)
     assert [line["label"] for line in named.claim().document["ledger"]] == [
@@ -130,7 +129,7 @@ def _without_of() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_units_have_as_many_rows_of_each_kind_as_the_tables_when_a_column_says_it(shared: bool) -> None:
+def test_units_have_as_many_rows_of_each_kind_as_the_tables_when_a_column_says_it(shared):
     frame = make_frame(4_000)
     first = ~frame.house.duplicated()
     # One head in each, and a spouse where there are three; all others are of the last kind.
@@ -161,7 +160,7 @@ def test_units_have_as_many_rows_of_each_kind_as_the_tables_when_a_column_says_i
     assert not list(find_faults(synthesizer.claim()))
 
 
-def test_units_are_as_large_as_those_of_the_rows_that_no_rule_drops() -> None:
+def test_units_are_as_large_as_those_of_the_rows_that_no_rule_drops():
     rules = [*SPECS["rules"], {"sql": "age < 40", "violations": "drop"}]
     frame = make_frame(4_000)
     frame = frame[frame.groupby("house").cumcount() < 4]
@@ -171,13 +170,13 @@ def test_units_are_as_large_as_those_of_the_rows_that_no_rule_drops() -> None:
     assert np.abs(find_shares(frame.house) - find_shares(out.house)).max() > 0.2
 
 
-def test_rows_are_put_together_in_any_order_when_units_share_no_column() -> None:
+def test_rows_are_put_together_in_any_order_when_units_share_no_column():
     out = fit({**SPECS, **_without_of()}).sample()
     assert out.house.value_counts().max() == 4
     assert (out.groupby("house").county.nunique() > 1).mean() > 0.4
 
 
-def test_units_are_refused_when_hardly_one_keeps_the_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_units_are_refused_when_hardly_one_keeps_the_rules(monkeypatch):
     monkeypatch.setattr("dpwgan.app.together._MOST_TURNS", 3)
     monkeypatch.setattr("dpwgan.app.together.choose_step", lambda columns: 400)
     rules = [{"sql": "age % 50 = rent % 50", "violations": "keep"}]
@@ -191,7 +190,7 @@ def test_units_are_refused_when_hardly_one_keeps_the_rules(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(("kill", "times"), [(20, 2), (60, 1)], ids=["planned anew", "goes on"])
-def test_sizes_are_paid_for_as_often_as_released_when_a_run_is_killed(tmp_path: Path, kill: int, times: int) -> None:
+def test_sizes_are_paid_for_as_often_as_released_when_a_run_is_killed(tmp_path, kill, times):
     lives, counts, frame = Lives(), [], make_frame(100)
     options: dict[str, Any] = {**QUERIES, "checkpoint": tmp_path / "run"}
     with watched(lives), pytest.MonkeyPatch.context() as patch:
@@ -206,7 +205,7 @@ def test_sizes_are_paid_for_as_often_as_released_when_a_run_is_killed(tmp_path: 
 
 
 @pytest.mark.parametrize("rows", [1, 2, 50, 1_001])
-def test_drawn_sizes_add_up_and_are_in_proportion(rows: int) -> None:
+def test_drawn_sizes_add_up_and_are_in_proportion(rows):
     forms, shares = np.array([[1, 0], [0, 1], [2, 0], [1, 2]]), [0.2, 0.0, 0.5, 0.3]
     units = draw_forms(forms, shares, rows, rng=np.random.default_rng(1))
     sizes = units.sum(axis=1)
@@ -221,7 +220,7 @@ def test_drawn_sizes_add_up_and_are_in_proportion(rows: int) -> None:
     assert max(part.sum() for part, _ in parts) < 20 + 2 * 4
 
 
-def test_a_frame_with_its_own_condition_is_refused(fitted: Synthesizer) -> None:
+def test_a_frame_with_its_own_condition_is_refused(fitted):
     with pytest.raises(UsageError, match="units are written whole"):
         fitted.sample(10, where="age > 3")
     assert set(fitted.sample(10, where="county = 2").county) == {2}

@@ -18,6 +18,7 @@ from tests.end_to_end.bad_inputs import SPECS, write_good
 from tests.frozen.cases import METHODS
 from tests.lives import QUERIES, Killed, Lives, make_frame, watched
 from tests.lives import SPECS as SMALL
+from tests.programs import read_claim
 
 UNIT = {"column": "person", "max_rows": 2}
 FORMAL = [
@@ -39,13 +40,12 @@ def run(folder: Path, *flags: str, people: Any, seed: str | None = "7", **specs:
     paths = [str(folder / name) for name in ("data.csv", "out.csv", "specs.json")]
     seeded = () if seed is None else ("--seed", seed)
     assert cli.main((*paths, "1.0", "--device", "cpu", *seeded, *flags), environment={}) == 0
-    claim: dict[str, Any] = json.loads((folder / "out.csv.privacy.json").read_text())
-    return claim
+    return read_claim(folder)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "flags"), FORMAL)
-def test_output_is_that_of_rows_when_each_unit_has_one(method: str, flags: tuple[str, ...], tmp_path: Path) -> None:
+def test_output_is_that_of_rows_when_each_unit_has_one(method, flags, tmp_path):
     people, whole = [f"P{row}" for row in range(60)], ("--method", method, *flags)
     one = {**UNIT, "max_rows": 1}
     run(tmp_path / "unit", *whole, people=people, unit=one)
@@ -53,7 +53,7 @@ def test_output_is_that_of_rows_when_each_unit_has_one(method: str, flags: tuple
     assert (tmp_path / "unit" / "out.csv").read_bytes() == (tmp_path / "rows" / "out.csv").read_bytes()
 
 
-def test_rows_beyond_a_units_own_are_left_out_and_the_claim_says_so(tmp_path: Path) -> None:
+def test_rows_beyond_a_units_own_are_left_out_and_the_claim_says_so(tmp_path):
     people = [f"P{row // 6}" for row in range(60)]
     claim = run(tmp_path / "a", "--method", "independent", people=people, seed=None, unit=UNIT)
     assert (claim["public"]["records"], claim["public"]["rows_read"], claim["output"]["rows"]) == (20, 60, 20)
@@ -86,7 +86,7 @@ def test_rows_beyond_a_units_own_are_left_out_and_the_claim_says_so(tmp_path: Pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("anchor", ["queries", "none"])
-def test_critic_draws_whole_units_when_a_column_names_them(anchor: str, tmp_path: Path) -> None:
+def test_critic_draws_whole_units_when_a_column_names_them(anchor, tmp_path):
     people = [f"P{row // 6}" for row in range(60)]
     flags = dict(METHODS["dp-wgan"])[anchor][1]
     for name, rules in (("units", []), ("rows", [{"sql": "age < 200", "violations": "drop"}])):
@@ -99,9 +99,7 @@ def test_critic_draws_whole_units_when_a_column_names_them(anchor: str, tmp_path
         assert claim["guarantee"]["epsilon"] <= 1.0
 
 
-def test_row_names_are_warned_of_unless_it_is_said_whose_rows_are(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_row_names_are_warned_of_unless_it_is_said_whose_rows_are(tmp_path, capsys):
     named: dict[str, Any] = {"person": {"type": "string", "uuid": True}}
     people = [f"P{row}" for row in range(60)]
     for folder, flags, warned in (("a", (), True), ("b", ("--rows-per-unit", "1"), False)):
@@ -110,7 +108,7 @@ def test_row_names_are_warned_of_unless_it_is_said_whose_rows_are(
         assert ("what is protected is one row: if column 'person' says whose a row is" in told) is warned
 
 
-def test_a_frame_has_units_and_its_model_none_when_it_is_saved(tmp_path: Path) -> None:
+def test_a_frame_has_units_and_its_model_none_when_it_is_saved(tmp_path):
     frame = make_frame().assign(person=np.repeat(np.arange(53), 4)[:211])
     specs = {**SMALL, "unit": UNIT}
     synthesizer = Synthesizer(specs, 1.0, method="independent").fit(frame)
@@ -122,9 +120,7 @@ def test_a_frame_has_units_and_its_model_none_when_it_is_saved(tmp_path: Path) -
         Synthesizer(specs, 1.0, method="independent", rows_per_unit=3).fit(frame)
 
 
-def test_a_unit_keeps_its_rows_when_its_run_is_killed_and_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_unit_keeps_its_rows_when_its_run_is_killed_and_goes_on(tmp_path, monkeypatch):
     chosen = []
     choose = units.Units.choose
     monkeypatch.setattr(units.Units, "choose", lambda *args, **more: chosen.append(choose(*args, **more)) or chosen[-1])
@@ -148,7 +144,7 @@ def test_a_unit_keeps_its_rows_when_its_run_is_killed_and_goes_on(
     assert np.any(chosen[0] != chosen[3])
 
 
-def test_the_choice_is_that_of_the_seed_or_of_the_run_when_it_has_one() -> None:
+def test_the_choice_is_that_of_the_seed_or_of_the_run_when_it_has_one():
     def draw(*seed: int, **key: int) -> int:
         return int(make_choice_stream(*seed, **key).integers(1 << 62))
 

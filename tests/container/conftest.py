@@ -19,7 +19,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.programs import ROOT, call
+
 STAND_IN = "localhost/dpwgan-stand-in-base"
 IMAGE = "localhost/dpwgan-under-test"
 REVISION = "0123456789abcdef0123456789abcdef01234567"
@@ -44,15 +45,7 @@ class Engine:
 
     def run(self, *arguments: str, check: bool = True, timeout: float = 600) -> subprocess.CompletedProcess[str]:
         """Runs the client; with `check`, a failure fails the test with what the client said."""
-        done = subprocess.run(
-            [self.client, *arguments],
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
+        done = call(self.client, *arguments, env=self.environment, stdin=subprocess.DEVNULL, timeout=timeout)
         if check and done.returncode != 0:
             pytest.fail(f"docker {' '.join(arguments[:2])} exited {done.returncode}:\n{done.stdout}{done.stderr}")
         return done
@@ -159,12 +152,8 @@ def unmount_all(place: Path) -> None:
 
 def find_mirror() -> tuple[str, tuple[str, str]]:
     """Returns the package mirror that this machine's apt uses and the suites to take from it."""
-    done = subprocess.run(
-        ["apt-get", "indextargets", "--format", "$(ORIGIN) $(COMPONENT) $(REPO_URI)", "Created-By: Packages"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    form = "$(ORIGIN) $(COMPONENT) $(REPO_URI)"
+    done = call("apt-get", "indextargets", "--format", form, "Created-By: Packages")
     for line in done.stdout.splitlines():
         origin, component, uri = line.split(" ", 2)
         if origin in SUITES and component == "main" and "security" not in uri:
@@ -185,12 +174,7 @@ def build_stand_in(cache: Path, *, newer: bool) -> Path:
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="dpwgan-base-") as directory:
         tree = Path(directory) / "root"
-        done = subprocess.run(
-            [debootstrap, "--variant=minbase", "--include=ca-certificates", suite, str(tree), mirror],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = call(debootstrap, "--variant=minbase", "--include=ca-certificates", suite, tree, mirror)
         if done.returncode != 0:
             pytest.fail(f"debootstrap exited {done.returncode}:\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
         shutil.rmtree(tree / "var/cache/apt/archives", ignore_errors=True)
@@ -216,7 +200,7 @@ def base(engine: Engine) -> str:
 
 def pip_secrets(directory: Path) -> list[str]:
     """Returns the build options that give the build this machine's pip settings, where it has any."""
-    done = subprocess.run([sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True)
+    done = call(sys.executable, "-m", "pip", "config", "list", check=True)
     settings = dict(re.findall(r"^(?:global|:env:)\.([a-z-]+)='(.*)'$", done.stdout, flags=re.MULTILINE))
     options = []
     lines = ["[global]", "default-timeout = 180"]

@@ -56,9 +56,7 @@ LEFTOVERS_ALLOWED = {"data.csv", "data-specs.json"}
 
 
 @pytest.mark.parametrize("which", ["image", "newer_image"])
-def test_image_makes_a_table_and_its_claim_when_run_hardened_as_its_own_user(
-    request: pytest.FixtureRequest, which: str, data_folder: Path
-) -> None:
+def test_image_makes_a_table_and_its_claim_when_run_hardened_as_its_own_user(request, which, data_folder):
     image: Image = request.getfixturevalue(which)
     fill(data_folder)
     done = image.run(*ARGUMENTS, "1.0", options=mount(data_folder))
@@ -76,7 +74,7 @@ def test_image_makes_a_table_and_its_claim_when_run_hardened_as_its_own_user(
     }
 
 
-def test_image_gives_its_files_to_the_user_when_another_one_is_named(image: Image, data_folder: Path) -> None:
+def test_image_gives_its_files_to_the_user_when_another_one_is_named(image, data_folder):
     fill(data_folder, records=1000, owner=OTHER_USER)
     options = ("--user", f"{OTHER_USER[0]}:{OTHER_USER[1]}", *mount(data_folder))
     done = image.run(*ARGUMENTS, "1.0", "--steps", "100", options=options)
@@ -95,9 +93,7 @@ def test_image_gives_its_files_to_the_user_when_another_one_is_named(image: Imag
         pytest.param((ARGUMENTS[0], "/x/no-such/output.csv", ARGUMENTS[2], "1.0"), 73, id="output-has-no-folder"),
     ],
 )
-def test_image_passes_the_exit_code_on_when_a_run_is_refused(
-    image: Image, data_folder: Path, arguments: tuple[str, ...], code: int
-) -> None:
+def test_image_passes_the_exit_code_on_when_a_run_is_refused(image, data_folder, arguments, code):
     fill(data_folder, records=50)
     done = image.run(*arguments, options=mount(data_folder))
     assert done.returncode == code, done.stderr
@@ -105,14 +101,14 @@ def test_image_passes_the_exit_code_on_when_a_run_is_refused(
     assert {path.name for path in data_folder.iterdir()} == LEFTOVERS_ALLOWED
 
 
-def test_image_refuses_the_output_when_the_folder_is_not_the_users(image: Image, data_folder: Path) -> None:
+def test_image_refuses_the_output_when_the_folder_is_not_the_users(image, data_folder):
     fill(data_folder, records=50, owner=0)
     done = image.run(*ARGUMENTS, "1.0", options=mount(data_folder))
     assert done.returncode == 73, done.stderr
     assert {path.name for path in data_folder.iterdir()} == LEFTOVERS_ALLOWED
 
 
-def test_image_leaves_no_half_file_when_it_is_stopped_in_training(image: Image, data_folder: Path) -> None:
+def test_image_leaves_no_half_file_when_it_is_stopped_in_training(image, data_folder):
     fill(data_folder)
     engine = image.engine
     # Enough steps that a tenth of them takes seconds, and the rest minutes.
@@ -137,13 +133,13 @@ def test_image_leaves_no_half_file_when_it_is_stopped_in_training(image: Image, 
         engine.run("rm", "--force", container, check=False)
 
 
-def test_image_answers_help_when_no_argument_is_given(image: Image) -> None:
+def test_image_answers_help_when_no_argument_is_given(image):
     done = image.run()
     assert done.returncode == 0, done.stderr
     assert "EPSILON" in done.stdout
 
 
-def test_image_says_what_it_is_when_inspected(image: Image) -> None:
+def test_image_says_what_it_is_when_inspected(image):
     config = json.loads(image.engine.run("image", "inspect", image.name).stdout)[0]["Config"]
     prefix = "org.opencontainers.image."
     labels = {name.removeprefix(prefix): text for name, text in config["Labels"].items() if name.startswith(prefix)}
@@ -161,9 +157,7 @@ def test_image_says_what_it_is_when_inspected(image: Image) -> None:
 
 
 @pytest.mark.parametrize(("which", "most"), [("image", 2.3e9), ("newer_image", 1.9e9)])
-def test_image_adds_no_more_than_its_packages_when_weighed(
-    request: pytest.FixtureRequest, which: str, most: float
-) -> None:
+def test_image_adds_no_more_than_its_packages_when_weighed(request, which, most):
     image: Image = request.getfixturevalue(which)
     inspected = json.loads(image.engine.run("image", "inspect", image.base, image.name).stdout)
     base, whole = (entry["Size"] for entry in inspected)
@@ -172,9 +166,7 @@ def test_image_adds_no_more_than_its_packages_when_weighed(
 
 
 @pytest.mark.parametrize("which", ["image", "newer_image"])
-def test_image_lists_what_it_holds_when_its_bill_of_materials_is_read(
-    request: pytest.FixtureRequest, which: str
-) -> None:
+def test_image_lists_what_it_holds_when_its_bill_of_materials_is_read(request, which):
     image: Image = request.getfixturevalue(which)
     script = (
         "import importlib.metadata as m, json; listed = json.load(open('/usr/share/doc/dpwgan/sbom.cdx.json')); "
@@ -187,7 +179,7 @@ def test_image_lists_what_it_holds_when_its_bill_of_materials_is_read(
     assert {"tensorflow", "tensorflow-cpu", "tensorflow_cpu"} & {name for name, _ in listed}
 
 
-def test_image_says_where_it_comes_from_when_in_toto_reads_its_provenance(newer_image: Image) -> None:
+def test_image_says_where_it_comes_from_when_in_toto_reads_its_provenance(newer_image):
     # What `sha256sum` says of the tree is its digest; the list of packages is the other thing that was made.
     script = (
         "cd /usr/share/doc/dpwgan && cat provenance.json && echo && sha256sum <sbom.cdx.json && cd /opt/dpwgan && "
@@ -215,7 +207,7 @@ def test_image_says_where_it_comes_from_when_in_toto_reads_its_provenance(newer_
     assert "/tmp" not in text
 
 
-def test_fast_tests_pass_when_python_is_newer(newer_image: Image, tmp_path: Path) -> None:
+def test_fast_tests_pass_when_python_is_newer(newer_image, tmp_path):
     tools = [f"{name}=={version(name)}" for name in ("pytest", "pluggy", "iniconfig", "hypothesis", "sortedcontainers")]
     subprocess.run(
         [
@@ -233,7 +225,7 @@ def test_fast_tests_pass_when_python_is_newer(newer_image: Image, tmp_path: Path
     assert " passed" in done.stdout
 
 
-def test_image_holds_no_installer_or_compiler_when_searched(image: Image) -> None:
+def test_image_holds_no_installer_or_compiler_when_searched(image):
     script = (
         "for tool in pip pip3 gcc cc g++ make; do command -v $tool; done; python -m pip --version; ls -d /root/.cache/*"
     )
@@ -241,7 +233,7 @@ def test_image_holds_no_installer_or_compiler_when_searched(image: Image) -> Non
     assert done.stdout.strip() == ""
 
 
-def test_image_holds_compiled_code_when_its_root_cannot_be_written(image: Image) -> None:
+def test_image_holds_compiled_code_when_its_root_cannot_be_written(image):
     script = (
         "find /opt/dpwgan /opt/venv/lib/python3*/site-packages/tensorflow -name '*.py' | wc -l; "
         "find /opt/dpwgan /opt/venv/lib/python3*/site-packages/tensorflow -name '*.pyc' | wc -l"

@@ -7,22 +7,22 @@ import gzip
 import json
 import os
 import re
+import shlex
 import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dpwgan.__main__ import main as every_command
+from dpwgan.privacy.budget import NeighboringRelation
+from tests.programs import begin_book
 
 SECRET = "Zq7secret"
-FAST = (
-    *("--anchor", "none", "--steps", "3", "--batch-size", "8"),
-    *("--hidden-critic", "8", "--hidden-generator", "8", "--latent", "4"),
-)
+FAST = tuple(shlex.split("--anchor none --steps 3 --batch-size 8 --hidden-critic 8 --hidden-generator 8 --latent 4"))
 # The same for Python.
 SETTINGS: dict[str, Any] = {
     **{"anchor": "none", "steps": 3, "expected_batch_size": 8},
@@ -43,7 +43,7 @@ ROWS = tuple(
 # Places that another run has, to the end of this process.
 TAKEN = ExitStack()
 
-Prepare = Callable[[Path], None]
+Prepare = Callable[[Path], object]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,9 +52,9 @@ class Case:
 
     kind: str
     exit_code: int
-    prepare: Prepare = lambda folder: None
-    arguments: tuple[str, ...] = ("data.csv", "out.csv", "specs.json", "1.0", *FAST)
-    environment: Mapping[str, str] = field(default_factory=dict)
+    prepare: Prepare
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str]
 
 
 def write_good(folder: Path) -> None:
@@ -63,26 +63,30 @@ def write_good(folder: Path) -> None:
     (folder / "specs.json").write_text(json.dumps(SPECS), encoding="utf-8")
 
 
+def file(name: str, content: str | bytes) -> Prepare:
+    return lambda folder: (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
 def data(content: str | bytes) -> Prepare:
+    return file("data.csv", content)
+
+
+def specs_text(text: str) -> Prepare:
+    return file("specs.json", text)
+
+
+def both(*steps: Prepare) -> Prepare:
+    return lambda folder: [step(folder) for step in steps]
+
+
+def holds(name: str, files: Mapping[str, str], *, mode: int = 0o755) -> Prepare:
+    """Makes a folder that holds these files."""
+
     def prepare(folder: Path) -> None:
-        raw = content if isinstance(content, bytes) else content.encode()
-        (folder / "data.csv").write_bytes(raw)
-
-    return prepare
-
-
-def file(name: str, content: bytes) -> Prepare:
-    def prepare(folder: Path) -> None:
-        (folder / name).write_bytes(content)
-
-    return prepare
-
-
-def put_parts(parts: Mapping[str, str]) -> Prepare:
-    def prepare(folder: Path) -> None:
-        (folder / "parts").mkdir()
-        for name, text in parts.items():
-            (folder / "parts" / name).write_text(text)
+        (folder / name).mkdir()
+        (folder / name).chmod(mode)
+        for part, text in files.items():
+            (folder / name / part).write_text(text)
 
     return prepare
 
@@ -97,71 +101,20 @@ def with_row(row: str) -> Prepare:
 
 def specs(**columns: Any) -> Prepare:
     """Replaces the specs of single columns; None takes a column out."""
+    document = {name: keys for name, keys in {**SPECS, **columns}.items() if keys is not None}
+    return specs_text(json.dumps(document))
 
+
+def two_rows(column: str) -> dict[str, Any]:
+    """A unit of at most two rows, by this column."""
+    return {"column": column, "max_rows": 2}
+
+
+def booked(epsilon: float, *relation: NeighboringRelation, cut: bool = False) -> Prepare:
     def prepare(folder: Path) -> None:
-        document = {name: keys for name, keys in {**SPECS, **columns}.items() if keys is not None}
-        (folder / "specs.json").write_text(json.dumps(document))
-
-    return prepare
-
-
-def specs_text(text: str) -> Prepare:
-    return lambda folder: (folder / "specs.json").write_text(text) and None
-
-
-def both(*steps: Prepare) -> Prepare:
-    def prepare(folder: Path) -> None:
-        for step in steps:
-            step(folder)
-
-    return prepare
-
-
-def one_number(folder: Path) -> None:
-    (folder / "data.csv").write_text("\n".join((HEADER, *("red,1,4.0,1" for row in ROWS))))
-
-
-def one_column(folder: Path) -> None:
-    (folder / "specs.json").write_text(json.dumps({"age": SPECS["age"]}))
-    (folder / "data.csv").write_text("age\n" + "\n".join(str(row) for row in range(60)) + "\n")
-
-
-def full_model(folder: Path) -> None:
-    (folder / "model").mkdir()
-    (folder / "model" / "notes.txt").write_text("mine")
-
-
-def damaged_model(folder: Path) -> None:
-    (folder / "model").mkdir()
-    (folder / "model" / "model.json").write_text("{")
-
-
-def booked(epsilon: float, relation: str = "zero_out", *, cut: bool = False) -> Prepare:
-    def prepare(folder: Path) -> None:
-        from dpwgan.app.book.book import new_book
-        from dpwgan.privacy.budget import Budget, NeighboringRelation
-
-        limit = Budget(epsilon=epsilon, delta=1e-3)
-        new_book(folder / "b.book", name="cases", limit=limit, relation=NeighboringRelation(relation))
+        begin_book(folder, epsilon, *relation)
         if cut:
             (folder / "b.book").write_bytes((folder / "b.book").read_bytes() + b'{"kind": "res')
-
-    return prepare
-
-
-def checkpoint(*files: str) -> Prepare:
-    def prepare(folder: Path) -> None:
-        (folder / "kept").mkdir()
-        for name in files:
-            (folder / "kept" / name).write_text("{}")
-
-    return prepare
-
-
-def shared(name: str) -> Prepare:
-    def prepare(folder: Path) -> None:
-        (folder / name).mkdir()
-        (folder / name).chmod(0o777)
 
     return prepare
 
@@ -193,26 +146,28 @@ def linked(folder: Path) -> None:
     os.link(folder / "data.csv", folder / "out.csv")
 
 
-def args(*changed: str, flags: tuple[str, ...] = FAST) -> tuple[str, ...]:
+def words(text: str) -> tuple[str, ...]:
+    """Arguments as they are typed."""
+    return tuple(shlex.split(text))
+
+
+def args(changed: str = "", flags: str | None = None) -> tuple[str, ...]:
+    """The four arguments of a run, the first of them changed, and these flags."""
     given = ["data.csv", "out.csv", "specs.json", "1.0"]
-    given[: len(changed)] = changed
-    return (*given, *flags)
+    given[: len(words(changed))] = words(changed)
+    return (*given, *(FAST if flags is None else words(flags)))
 
 
-def budget(*numbers: str) -> tuple[str, ...]:
-    return ("data.csv", "out.csv", "specs.json", *numbers, *FAST)
+def budget(numbers: str) -> tuple[str, ...]:
+    return args(f"data.csv out.csv specs.json {numbers}")
 
 
-def instead(*flags: str) -> tuple[str, ...]:
-    return args(flags=flags)
+def by(method: str) -> tuple[str, ...]:
+    return args(flags=f"--method {method}")
 
 
-def by(method: str, *more: str) -> tuple[str, ...]:
-    return instead("--method", method, *more)
-
-
-def flags(*more: str) -> tuple[str, ...]:
-    return (*args(), *more)
+def flags(more: str) -> tuple[str, ...]:
+    return (*args(), *words(more))
 
 
 def workers(index: int = 0, role: object = "worker", **more: list[str]) -> dict[str, str]:
@@ -220,126 +175,111 @@ def workers(index: int = 0, role: object = "worker", **more: list[str]) -> dict[
     return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": role, "index": index}})}
 
 
-def refuse(kind: str, exit_code: int, **more: Any) -> Case:
-    return Case(kind=kind, exit_code=exit_code, **more)
+def refuse(
+    kind: str,
+    exit_code: int,
+    prepare: Prepare = lambda folder: None,
+    arguments: tuple[str, ...] = args(),
+    environment: Mapping[str, str] | None = None,
+) -> Case:
+    return Case(kind=kind, exit_code=exit_code, prepare=prepare, arguments=arguments, environment=environment or {})
 
 
-def share(kind: str, arguments: tuple[str, ...] = args(), joined: str = "and", **more: Any) -> Case:
-    return refuse(f"several workers {joined} {kind}", 2, arguments=arguments, environment=workers(), **more)
+def share(kind: str, prepare: Prepare = lambda folder: None, arguments: tuple[str, ...] = args()) -> Case:
+    return refuse(f"several workers {kind}", 2, prepare, arguments, workers())
 
 
-def accept(kind: str, **more: Any) -> Case:
-    return refuse(kind, 0, **more)
+def accept(kind: str, prepare: Prepare) -> Case:
+    return refuse(kind, 0, prepare)
 
 
 LINES = (HEADER, *ROWS)
 TABLE = "\n".join(LINES) + "\n"
 PLAIN = TABLE.replace('"blue, dark"', "red")
+FIRST = f"{HEADER}\n{ROWS[0]}"
+ONE_NUMBER = "\n".join((HEADER, *("red,1,4.0,1" for row in ROWS)))
+UNIT_OF_AGES = specs(unit=two_rows("age"), age=None)
+AGAIN = words("--from-model model out.csv")
+A_PART = {"a.csv": HEADER}
+DROPPING = {"sql": "age < 100", "violations": "drop"}
+UNLISTED = {"type": "enum", "values_from": "data", "domain_privacy": "waived"}
+DIGITS = json.dumps({"layout": layout("digit"), "digit": {"type": "enum", "count": 2}})
+PAIR = {"columns": ["colour", "member"]}
 AUDITED = ("evaluate", "data.csv", "data.csv", "specs.json", "--audit", "audit.json")
 
 CASES: tuple[Case, ...] = (
     # the arguments
     refuse("no arguments at all", 2, arguments=()),
-    refuse("a flag that does not exist", 2, arguments=flags("--epsilonn", "3")),
+    refuse("a flag that does not exist", 2, arguments=flags("--epsilonn 3")),
     refuse('epsilon "abc"', 2, arguments=budget("abc")),
-    refuse("epsilon 0", 2, arguments=budget("0")),
-    refuse("epsilon 1_0", 2, arguments=budget("1_0")),
-    refuse("epsilon -1e-3", 2, arguments=budget("-1e-3")),
-    refuse("epsilon nan", 2, arguments=budget("nan")),
-    refuse("epsilon inf", 2, arguments=budget("inf")),
-    refuse("a column count as fifth argument", 2, arguments=budget("1.0", "98")),
-    refuse("delta 0", 2, arguments=budget("1.0", "0")),
-    refuse("delta nan", 2, arguments=budget("1.0", "nan")),
-    refuse("an .npz output without images", 2, arguments=args("data.csv", "out.npz")),
-    refuse("--rows 0", 2, arguments=flags("--rows", "0")),
-    refuse("--where that names no column", 2, arguments=flags("--where", "1 = 1")),
+    *(refuse(f"epsilon {text}", 2, arguments=budget(text)) for text in ("0", "1_0", "-1e-3", "nan", "inf")),
+    refuse("a column count as fifth argument", 2, arguments=budget("1.0 98")),
+    refuse("delta 0", 2, arguments=budget("1.0 0")),
+    refuse("delta nan", 2, arguments=budget("1.0 nan")),
+    refuse("an .npz output without images", 2, arguments=args("data.csv out.npz")),
+    refuse("--rows 0", 2, arguments=flags("--rows 0")),
+    refuse("--where that names no column", 2, arguments=flags("--where '1 = 1'")),
     refuse(
-        "rules that drop rows, without a guarantee",
-        2,
-        prepare=specs(rules=[{"sql": "age < 100", "violations": "drop"}]),
-        arguments=by("loss-noise-gan", "--no-guarantee"),
+        "rules that drop rows, without a guarantee", 2, specs(rules=[DROPPING]), by("loss-noise-gan --no-guarantee")
     ),
-    refuse(
-        "a unit in the specs, without a guarantee",
-        2,
-        prepare=specs(unit={"column": "age", "max_rows": 2}, age=None),
-        arguments=by("loss-noise-gan", "--no-guarantee"),
-    ),
-    refuse(
-        "--rows-per-unit beside a unit in the specs",
-        2,
-        prepare=specs(unit={"column": "age", "max_rows": 2}, age=None),
-        arguments=flags("--rows-per-unit", "3"),
-    ),
+    refuse("a unit in the specs, without a guarantee", 2, UNIT_OF_AGES, by("loss-noise-gan --no-guarantee")),
+    refuse("--rows-per-unit beside a unit in the specs", 2, UNIT_OF_AGES, flags("--rows-per-unit 3")),
     refuse(
         "--where on a column that is not the unit's",
         2,
-        prepare=specs(unit={"column": "member", "max_rows": 2}, member={"type": "integer", "uuid": True}),
-        arguments=flags("--where", "age > 20"),
+        specs(unit=two_rows("member"), member={"type": "integer", "uuid": True}),
+        flags("--where 'age > 20'"),
     ),
-    refuse("a method that does not exist", 2, arguments=flags("--method", "magic")),
-    refuse("a preset that does not exist", 2, arguments=flags("--preset", "best")),
-    refuse("a preset of another method", 2, arguments=by("query-gan", "--preset", "uclanesl-2019")),
-    refuse("another method's setting", 2, arguments=by("query-gan", "--batch-size", "8")),
+    refuse("a method that does not exist", 2, arguments=flags("--method magic")),
+    refuse("a preset that does not exist", 2, arguments=flags("--preset best")),
+    refuse("a preset of another method", 2, arguments=by("query-gan --preset uclanesl-2019")),
+    refuse("another method's setting", 2, arguments=by("query-gan --batch-size 8")),
     refuse("no --no-guarantee for a method that needs it", 2, arguments=by("loss-noise-gan")),
     refuse("--no-guarantee for a method that has one", 2, arguments=flags("--no-guarantee")),
     refuse(
         "--hidden-critic for images",
         2,
-        prepare=both(
-            specs_text(json.dumps({"layout": layout("digit"), "digit": {"type": "enum", "count": 2}})),
-            data("digit,p0,p1,p2,p3\n" + "1,0,9,200,255\n" * 60),
-        ),
-        arguments=by("dp-gan", "--hidden-critic", "8"),
+        both(specs_text(DIGITS), data("digit,p0,p1,p2,p3\n" + "1,0,9,200,255\n" * 60)),
+        by("dp-gan --hidden-critic 8"),
     ),
-    refuse("--codes without an anchor", 2, arguments=flags("--anchor", "none", "--codes", "8")),
-    refuse("an --anchor that does not exist", 2, arguments=flags("--anchor", "heavy")),
-    refuse("--ways 1", 2, arguments=flags("--ways", "1")),
-    refuse("--steps and --epochs together", 2, arguments=flags("--epochs", "2")),
+    refuse("--codes without an anchor", 2, arguments=flags("--anchor none --codes 8")),
+    refuse("an --anchor that does not exist", 2, arguments=flags("--anchor heavy")),
+    refuse("--ways 1", 2, arguments=flags("--ways 1")),
+    refuse("--steps and --epochs together", 2, arguments=flags("--epochs 2")),
     refuse("--resume without --checkpoint", 2, arguments=flags("--resume")),
-    refuse("--resume without a run", 2, arguments=flags("--checkpoint", "kept", "--resume")),
+    refuse("--resume without a run", 2, arguments=flags("--checkpoint kept --resume")),
     refuse(
         "--checkpoint with a run in it, without --resume",
         2,
-        prepare=checkpoint("journal.json"),
-        arguments=flags("--checkpoint", "kept"),
+        holds("kept", {"journal.json": "{}"}),
+        flags("--checkpoint kept"),
     ),
     refuse(
         "--checkpoint for a method without a guarantee",
         2,
-        arguments=by("loss-noise-gan", "--no-guarantee", "--checkpoint", "kept"),
+        arguments=by("loss-noise-gan --no-guarantee --checkpoint kept"),
     ),
-    refuse("--book with --seed", 2, prepare=booked(3.0), arguments=flags("--book", "b.book", "--seed", "1")),
-    refuse("--book of other neighbours", 2, prepare=booked(3.0, "replace_one"), arguments=flags("--book", "b.book")),
-    refuse("output = input", 2, arguments=args("data.csv", "data.csv")),
-    refuse("output is a hard link to the input", 2, prepare=linked),
-    refuse(
-        "an output among the parts of the table",
-        2,
-        prepare=put_parts({"a.csv": HEADER}),
-        arguments=args("parts", "parts/out.csv"),
-    ),
-    refuse("--public names the private table", 2, arguments=by("query-gan", "--public", "data.csv")),
-    refuse("--public for a method that asks for no marginals", 2, arguments=flags("--public", "other.csv")),
-    refuse("--public does not exist", 66, arguments=by("query-gan", "--public", "other.csv")),
-    refuse(
-        "--public names a folder",
-        66,
-        prepare=put_parts({"a.csv": HEADER}),
-        arguments=by("query-gan", "--public", "parts"),
-    ),
+    refuse("--book with --seed", 2, booked(3.0), flags("--book b.book --seed 1")),
+    refuse("--book of other neighbours", 2, booked(3.0, NeighboringRelation.REPLACE_ONE), flags("--book b.book")),
+    refuse("output = input", 2, arguments=args("data.csv data.csv")),
+    refuse("output is a hard link to the input", 2, linked),
+    refuse("an output among the parts of the table", 2, holds("parts", A_PART), args("parts parts/out.csv")),
+    refuse("--public names the private table", 2, arguments=by("query-gan --public data.csv")),
+    refuse("--public for a method that asks for no marginals", 2, arguments=flags("--public other.csv")),
+    refuse("--public does not exist", 66, arguments=by("query-gan --public other.csv")),
+    refuse("--public names a folder", 66, holds("parts", A_PART), by("query-gan --public parts")),
     refuse(
         "--public does not fit the specs",
         65,
-        prepare=file("other.csv", f"{HEADER}\n{SECRET},1,1,1\n".encode()),
-        arguments=by("query-gan", "--public", "other.csv"),
+        file("other.csv", f"{HEADER}\n{SECRET},1,1,1\n".encode()),
+        by("query-gan --public other.csv"),
     ),
-    refuse("--claim names the specs file", 2, arguments=flags("--claim", "specs.json")),
-    refuse("--sign and a claim that is no file", 2, arguments=(*args("data.csv", "-"), "--sign", "specs.json")),
-    refuse("--sign with an open key", 66, prepare=file("key.pem", b""), arguments=flags("--sign", "key.pem")),
-    refuse("output and claim on stdout", 2, arguments=(*args("data.csv", "-"), "--claim", "-")),
+    refuse("--claim names the specs file", 2, arguments=flags("--claim specs.json")),
+    refuse("--sign and a claim that is no file", 2, arguments=args("data.csv -", "--sign specs.json")),
+    refuse("--sign with an open key", 66, file("key.pem", b""), flags("--sign key.pem")),
+    refuse("output and claim on stdout", 2, arguments=args("data.csv -", "--claim -")),
     *(
-        refuse(kind, 2, prepare=file("c.toml", content), arguments=flags("--config", "c.toml"))
+        refuse(kind, 2, file("c.toml", content), flags("--config c.toml"))
         for kind, content in (
             ("a misspelt key in the config file", b"batchsize = 3"),
             ("a config file not in TOML", b"{"),
@@ -353,129 +293,106 @@ CASES: tuple[Case, ...] = (
     refuse("TF_CONFIG with a list as the task's type", 2, environment=workers(role=["worker"])),
     refuse("TF_CONFIG with parameter servers", 2, environment=workers(ps=["c:3"])),
     refuse("with a task that is no worker", 2, environment=workers(index=2)),
-    share("a method that needs all rows on one machine", by("ron-gauss"), joined="for"),
-    share("the reference engine", flags("--engine", "reference"), joined="for"),
-    share("standard input", args("-")),
-    share(
-        "cells that are to be listed from the data",
-        prepare=specs(colour={"type": "enum", "values_from": "data", "domain_privacy": "waived"}),
-    ),
-    refuse("--from-model with a table", 2, arguments=(*args(), "--from-model", "model")),
+    share("for a method that needs all rows on one machine", arguments=by("ron-gauss")),
+    share("for the reference engine", arguments=flags("--engine reference")),
+    share("and standard input", arguments=args("-")),
+    share("and cells that are to be listed from the data", prepare=specs(colour=UNLISTED)),
+    refuse("--from-model with a table", 2, arguments=flags("--from-model model")),
     # inputs that are not there
     refuse("the table does not exist", 66, arguments=args("none.csv")),
-    refuse("a folder without a part of a table", 66, prepare=put_parts({}), arguments=args("parts")),
-    refuse("a pattern that no file has", 66, arguments=args("parts/*.csv")),
-    refuse("the specs do not exist", 66, arguments=args("data.csv", "out.csv", "none.json")),
-    refuse("specs without an end", 66, arguments=args("data.csv", "out.csv", "/dev/zero")),
-    refuse("--book: there is none", 66, arguments=flags("--book", "b.book")),
-    refuse("--book: its last line is cut", 66, prepare=booked(3.0, cut=True), arguments=flags("--book", "b.book")),
-    refuse("the codebook does not exist", 66, arguments=flags("--codebook", "none.cbk")),
-    refuse("the config file does not exist", 66, arguments=flags("--config", "none.toml")),
-    refuse("--from-model: no such folder", 66, arguments=("--from-model", "model", "out.csv")),
-    refuse("--from-model: a damaged model", 66, prepare=damaged_model, arguments=("--from-model", "model", "out.csv")),
-    refuse(
-        "--from-model: others can write to the folder",
-        66,
-        prepare=shared("model"),
-        arguments=("--from-model", "model", "out.csv"),
-    ),
+    refuse("a folder without a part of a table", 66, holds("parts", {}), args("parts")),
+    refuse("a pattern that no file has", 66, arguments=args("'parts/*.csv'")),
+    refuse("the specs do not exist", 66, arguments=args("data.csv out.csv none.json")),
+    refuse("specs without an end", 66, arguments=args("data.csv out.csv /dev/zero")),
+    refuse("--book: there is none", 66, arguments=flags("--book b.book")),
+    refuse("--book: its last line is cut", 66, booked(3.0, cut=True), flags("--book b.book")),
+    refuse("the codebook does not exist", 66, arguments=flags("--codebook none.cbk")),
+    refuse("the config file does not exist", 66, arguments=flags("--config none.toml")),
+    refuse("--from-model: no such folder", 66, arguments=AGAIN),
+    refuse("--from-model: a damaged model", 66, holds("model", {"model.json": "{"}), AGAIN),
+    refuse("--from-model: others can write to the folder", 66, holds("model", {}, mode=0o777), AGAIN),
     refuse(
         "--resume where the journal is damaged",
         66,
-        prepare=checkpoint("journal.json", "lock"),
-        arguments=flags("--checkpoint", "kept", "--resume"),
+        holds("kept", {"journal.json": "{}", "lock": "{}"}),
+        flags("--checkpoint kept --resume"),
     ),
     # the table
-    refuse("an empty file", 65, prepare=data("")),
-    refuse("a file of blank lines", 65, prepare=data("\n\n\n")),
-    refuse("a header alone: n = 0", 65, prepare=data(HEADER + "\n")),
-    refuse("a binary file", 65, prepare=data(bytes(range(256)) * 40)),
-    refuse("NUL bytes in the text", 65, prepare=data(TABLE.replace("red", "r\x00d"))),
-    refuse("text in Latin-1", 65, prepare=data(TABLE.replace("red", "réd").encode("latin-1"))),
-    refuse("text in UTF-16", 65, prepare=data(TABLE.encode("utf-16"))),
-    refuse("a row with a cell too many", 65, prepare=with_row(f"red,3,4.0,1,{SECRET}")),
-    refuse("a row with a cell too few", 65, prepare=with_row(SECRET)),
-    refuse("no header line", 65, prepare=data("\n".join((f"{SECRET},3,4.0,1", *ROWS)))),
-    refuse("semicolons between the cells", 65, prepare=data(PLAIN.replace(",", ";"))),
-    refuse("a column not in the specs", 65, prepare=specs(member=None)),
-    refuse("a column missing", 65, prepare=specs(town={"type": "enum", "count": 3})),
-    refuse("a column twice", 65, prepare=data(TABLE.replace("income", "age", 1))),
-    refuse("a cell outside an enum's list", 65, prepare=with_row(f"{SECRET},3,4.0,1")),
-    refuse("a text for a number", 65, prepare=with_row(f"red,{SECRET},4.0,1")),
-    refuse("a fraction for a whole number", 65, prepare=with_row("red,3.577,4.0,1")),
-    refuse("a number outside its range", 65, prepare=with_row("red,7577,4.0,1")),
-    refuse("a code outside an enum's count", 65, prepare=with_row("red,3,4.0,7577")),
-    refuse("nan in a number column", 65, prepare=with_row("red,3,nan,1")),
-    refuse("inf in a number column", 65, prepare=with_row("red,3,inf,1")),
-    refuse("1e308 in a number column", 65, prepare=with_row("red,3,1e308,1")),
-    refuse("a number of 400 digits", 65, prepare=with_row(f"red,{'7' * 400},4.0,1")),
-    refuse("an empty cell", 65, prepare=with_row("red,,4.0,1")),
-    refuse("a quote that is never closed", 65, prepare=with_row(f'"{SECRET},3,4.0,1')),
-    refuse("a quote inside a cell", 65, prepare=with_row(f'r"{SECRET}"d,3,4.0,1')),
-    refuse("a line break inside a cell", 65, prepare=with_row(f'"{SECRET}\nred",3,4.0,1')),
+    refuse("an empty file", 65, data("")),
+    refuse("a file of blank lines", 65, data("\n\n\n")),
+    refuse("a header alone: n = 0", 65, data(HEADER + "\n")),
+    refuse("a binary file", 65, data(bytes(range(256)) * 40)),
+    refuse("NUL bytes in the text", 65, data(TABLE.replace("red", "r\x00d"))),
+    refuse("text in Latin-1", 65, data(TABLE.replace("red", "réd").encode("latin-1"))),
+    refuse("text in UTF-16", 65, data(TABLE.encode("utf-16"))),
+    refuse("a row with a cell too many", 65, with_row(f"red,3,4.0,1,{SECRET}")),
+    refuse("a row with a cell too few", 65, with_row(SECRET)),
+    refuse("no header line", 65, data("\n".join((f"{SECRET},3,4.0,1", *ROWS)))),
+    refuse("semicolons between the cells", 65, data(PLAIN.replace(",", ";"))),
+    refuse("a column not in the specs", 65, specs(member=None)),
+    refuse("a column missing", 65, specs(town={"type": "enum", "count": 3})),
+    refuse("a column twice", 65, data(TABLE.replace("income", "age", 1))),
+    refuse("a cell outside an enum's list", 65, with_row(f"{SECRET},3,4.0,1")),
+    refuse("a text for a number", 65, with_row(f"red,{SECRET},4.0,1")),
+    refuse("a fraction for a whole number", 65, with_row("red,3.577,4.0,1")),
+    refuse("a number outside its range", 65, with_row("red,7577,4.0,1")),
+    refuse("a code outside an enum's count", 65, with_row("red,3,4.0,7577")),
+    *(refuse(f"{cell} in a number column", 65, with_row(f"red,3,{cell},1")) for cell in ("nan", "inf", "1e308")),
+    refuse("a number of 400 digits", 65, with_row(f"red,{'7' * 400},4.0,1")),
+    refuse("an empty cell", 65, with_row("red,,4.0,1")),
+    refuse("a quote that is never closed", 65, with_row(f'"{SECRET},3,4.0,1')),
+    refuse("a quote inside a cell", 65, with_row(f'r"{SECRET}"d,3,4.0,1')),
+    refuse("a line break inside a cell", 65, with_row(f'"{SECRET}\nred",3,4.0,1')),
     refuse(
         "a wrong derived cell",
         65,
-        prepare=both(
+        both(
             specs(decade={"derived": {"from": "age", "floordiv": 10}}),
             data("\n".join((HEADER + ",decade", *(f"{row},7" for row in ROWS)))),
         ),
     ),
     *(
-        refuse(kind, 65, prepare=both(specs(age=keys), with_row(f"red,{cell},4.0,1")))
+        refuse(kind, 65, both(specs(age=keys), with_row(f"red,{cell},4.0,1")))
         for kind, keys, cell in (
             ("a date in another format", {"type": "date", "min": "2020-01-01", "max": "2021-01-01"}, "1.2.2020"),
             ("neither true nor false", {"type": "boolean", "true": "Y", "false": "N"}, SECRET),
             ("not the constant", {"type": "constant", "value": 3}, "4"),
         )
     ),
-    refuse(
-        "an empty cell in the unit's column", 65, prepare=specs(unit={"column": "income", "max_rows": 2}, income=None)
-    ),
+    refuse("an empty cell in the unit's column", 65, specs(unit=two_rows("income"), income=None)),
     refuse(
         "a unit's rows differ in its own column",
         65,
-        prepare=specs(
-            unit={"column": "member", "max_rows": 2},
-            member={"type": "integer", "uuid": True},
-            age={"type": "integer", "min": 0, "max": 120, "of": "unit"},
-        ),
+        specs(unit=two_rows("member"), member={"type": "integer", "uuid": True}, age={**SPECS["age"], "of": "unit"}),
     ),
-    refuse("a table without the unit's column", 65, prepare=specs(unit={"column": "person", "max_rows": 2})),
-    refuse("a row that breaks a rule between columns", 65, prepare=specs(rules=["age < 50 OR member = 0"])),
+    refuse("a table without the unit's column", 65, specs(unit=two_rows("person"))),
+    refuse("a row that breaks a rule between columns", 65, specs(rules=["age < 50 OR member = 0"])),
     refuse(
         "a part with another header",
         65,
-        prepare=put_parts({"a.csv": f"{HEADER}\n{ROWS[0]}", "b.csv": "age,colour,income,member\n30,red,,1"}),
-        arguments=args("parts"),
+        holds("parts", {"a.csv": FIRST, "b.csv": "age,colour,income,member\n30,red,,1"}),
+        args("parts"),
     ),
     refuse(
         "a part with a row of too few cells",
         65,
-        prepare=put_parts({"a.csv": f"{HEADER}\n{ROWS[0]}", "b.csv": f"{HEADER}\nred,1"}),
-        arguments=args("parts"),
+        holds("parts", {"a.csv": FIRST, "b.csv": f"{HEADER}\nred,1"}),
+        args("parts"),
     ),
-    refuse(
-        "parts of two kinds", 65, prepare=put_parts({"a.csv": HEADER, "b.parquet": "PAR1"}), arguments=args("parts")
-    ),
-    refuse("a gzip archive cut short", 74, prepare=damaged_gzip),
+    refuse("parts of two kinds", 65, holds("parts", {"a.csv": HEADER, "b.parquet": "PAR1"}), args("parts")),
+    refuse("a gzip archive cut short", 74, damaged_gzip),
     # the specs
-    refuse("an .npz table without a layout", 65, prepare=file("data.npz", b"PK"), arguments=args("data.npz")),
-    refuse(
-        "a damaged .parquet table",
-        65,
-        prepare=file("data.parquet", f"PAR1{SECRET}PAR1".encode()),
-        arguments=args("data.parquet"),
-    ),
-    refuse("a .parquet column of unknown type", 65, prepare=wide, arguments=args("data.parquet")),
-    refuse("specs that are not JSON", 78, prepare=specs_text("{")),
-    refuse("specs that are a list", 78, prepare=specs_text("[]")),
-    refuse("specs without a column", 78, prepare=specs_text("{}")),
-    refuse("a column's specs as text", 78, prepare=specs(age="integer")),
-    refuse("an unknown type", 78, prepare=specs(age={"type": "number"})),
-    refuse("a date without a range", 78, prepare=specs(age={"type": "date"})),
+    refuse("an .npz table without a layout", 65, file("data.npz", b"PK"), args("data.npz")),
+    refuse("a damaged .parquet table", 65, file("data.parquet", f"PAR1{SECRET}PAR1".encode()), args("data.parquet")),
+    refuse("a .parquet column of unknown type", 65, wide, args("data.parquet")),
+    refuse("specs that are not JSON", 78, specs_text("{")),
+    refuse("specs that are a list", 78, specs_text("[]")),
+    refuse("specs without a column", 78, specs_text("{}")),
+    refuse("a column's specs as text", 78, specs(age="integer")),
+    refuse("an unknown type", 78, specs(age={"type": "number"})),
+    refuse("a date without a range", 78, specs(age={"type": "date"})),
     *(
-        refuse(kind, 78, prepare=specs(age={"type": "date", "min": "2020-01-01", "max": "2021-01-01", **keys}))
+        refuse(kind, 78, specs(age={"type": "date", "min": "2020-01-01", "max": "2021-01-01", **keys}))
         for kind, keys in (
             ("a format without a year", {"format": "%d.%m."}),
             ("a year of two digits", {"format": "%d.%m.%y"}),
@@ -485,216 +402,170 @@ CASES: tuple[Case, ...] = (
             ("a step that does not divide the range", {"step": "7 days"}),
         )
     ),
-    refuse("one spelling for true and false", 78, prepare=specs(age={"type": "boolean", "true": 1, "false": [0, 1]})),
-    refuse("a misspelt key", 78, prepare=specs(age={"type": "integer", "min": 0, "maxx": 9})),
-    refuse("min above max", 78, prepare=specs(age={"type": "integer", "min": 9, "max": 0})),
-    refuse("an enum without a list of cells", 78, prepare=specs(member={"type": "enum"})),
-    refuse("a unit without max_rows", 78, prepare=specs(unit={"column": "age"}, age=None)),
-    refuse("a unit that keeps no row", 78, prepare=specs(unit={"column": "age", "max_rows": 0}, age=None)),
+    refuse("one spelling for true and false", 78, specs(age={"type": "boolean", "true": 1, "false": [0, 1]})),
+    refuse("a misspelt key", 78, specs(age={"type": "integer", "min": 0, "maxx": 9})),
+    refuse("min above max", 78, specs(age={"type": "integer", "min": 9, "max": 0})),
+    refuse("an enum without a list of cells", 78, specs(member={"type": "enum"})),
+    refuse("a unit without max_rows", 78, specs(unit={"column": "age"}, age=None)),
+    refuse("a unit that keeps no row", 78, specs(unit={"column": "age", "max_rows": 0}, age=None)),
     refuse(
         "a unit's own column, without names in the output",
         78,
-        prepare=specs(
-            unit={"column": "member", "max_rows": 2},
-            member=None,
-            age={"type": "integer", "min": 0, "max": 120, "of": "unit"},
-        ),
+        specs(unit=two_rows("member"), member=None, age={**SPECS["age"], "of": "unit"}),
     ),
-    refuse("a unit's column to be trained", 78, prepare=specs(unit={"column": "age", "max_rows": 2})),
-    refuse("a layout's label is no column", 78, prepare=specs(layout=layout("z"))),
-    refuse("a pixel listed as well", 78, prepare=specs(layout=layout("age"), p3={"type": "enum", "count": 2})),
-    refuse("a column named twice", 78, prepare=specs_text('{"age": {}, "age": {}}')),
-    refuse("NaN in the specs", 78, prepare=specs_text('{"age": {"type": "float", "min": NaN, "max": 1}}')),
-    refuse("a domain of 10^7 values", 78, prepare=specs(member={"type": "enum", "maxval": 9999999})),
-    refuse(
-        "derived from a column not there",
-        78,
-        prepare=specs(member={"derived": {"from": "town", "multiply": 2}}),
-    ),
-    refuse("half of a character in the specs", 78, prepare=specs(colour={"type": "enum", "values": ["x", "\ud800"]})),
-    refuse("a NUL in the specs", 78, prepare=specs(colour={"type": "enum", "values": ["x", "\0"]})),
-    refuse("a name with a byte order mark", 78, prepare=specs(**{"\ufeffid": {"type": "enum", "count": 2}})),
-    refuse("a missing code in two spellings", 78, prepare=specs(age={**SPECS["age"], "missing": ["7", " 7.0"]})),
+    refuse("a unit's column to be trained", 78, specs(unit=two_rows("age"))),
+    refuse("a layout's label is no column", 78, specs(layout=layout("z"))),
+    refuse("a pixel listed as well", 78, specs(layout=layout("age"), p3={"type": "enum", "count": 2})),
+    refuse("a column named twice", 78, specs_text('{"age": {}, "age": {}}')),
+    refuse("NaN in the specs", 78, specs_text('{"age": {"type": "float", "min": NaN, "max": 1}}')),
+    refuse("a domain of 10^7 values", 78, specs(member={"type": "enum", "maxval": 9999999})),
+    refuse("derived from a column not there", 78, specs(member={"derived": {"from": "town", "multiply": 2}})),
+    refuse("half of a character in the specs", 78, specs(colour={"type": "enum", "values": ["x", "\ud800"]})),
+    refuse("a NUL in the specs", 78, specs(colour={"type": "enum", "values": ["x", "\0"]})),
+    refuse("a name with a byte order mark", 78, specs(**{"\ufeffid": {"type": "enum", "count": 2}})),
+    refuse("a missing code in two spellings", 78, specs(age={**SPECS["age"], "missing": ["7", " 7.0"]})),
     refuse(
         "missing codes for a whole range",
         78,
-        prepare=both(specs(age={"type": "integer", "min": 0, "max": 1, "missing": [0, 1]}), one_number),
+        both(specs(age={"type": "integer", "min": 0, "max": 1, "missing": [0, 1]}), data(ONE_NUMBER)),
     ),
     *(
-        refuse(kind, 78, prepare=specs(rules=["age < 121", rule]))
+        refuse(kind, 78, specs(rules=["age < 121", rule]))
         for kind, rule in (
             ("a rule that is no SQL", "age >"),
             ("a rule on a column not there", "town = 1"),
             ("a rule that looks beyond its row", "age > AVG(age)"),
             ("a text compared with a number", "colour > 1"),
             ("a rule that is no condition", "age"),
-            ("a rule without combinations", {"columns": ["colour", "member"]}),
-            (
-                "combinations with an illegal cell",
-                {"columns": ["colour", "member"], "allowed": [[SECRET, 1]]},
-            ),
-            (
-                "a file of combinations not there",
-                {"columns": ["colour", "member"], "allowed_from": "pairs.csv"},
-            ),
+            ("a rule without combinations", PAIR),
+            ("combinations with an illegal cell", {**PAIR, "allowed": [[SECRET, 1]]}),
+            ("a file of combinations not there", {"columns": ["colour", "member"], "allowed_from": "pairs.csv"}),
         )
     ),
-    refuse(
-        "a rule that drops rows, and values_from",
-        78,
-        prepare=specs(
-            colour={"type": "enum", "values_from": "data", "domain_privacy": "waived"},
-            rules=[{"sql": "age < 100", "violations": "drop"}],
-        ),
-    ),
+    refuse("a rule that drops rows, and values_from", 78, specs(colour=UNLISTED, rules=[DROPPING])),
     refuse(
         "rules hardly ever kept",
         78,
-        prepare=specs(rules=[{"sql": "age > 70 AND age < 60", "violations": "keep"}]),
-        arguments=by("independent"),
+        specs(rules=[{"sql": "age > 70 AND age < 60", "violations": "keep"}]),
+        by("independent"),
     ),
-    refuse(
-        "derived by SQL over several rows",
-        78,
-        prepare=specs(member={"derived": {"sql": "SUM(age)"}}),
-    ),
-    refuse("row names alone", 78, prepare=specs_text('{"id": {"type": "string", "uuid": true}}')),
-    refuse(
-        "a codebook not given",
-        78,
-        prepare=specs(member={"type": "enum", "domain_from": "codebook"}),
-    ),
-    refuse("a null left by a draft", 78, prepare=specs(age={"type": "integer", "min": 0, "max": None})),
+    refuse("derived by SQL over several rows", 78, specs(member={"derived": {"sql": "SUM(age)"}})),
+    refuse("row names alone", 78, specs_text('{"id": {"type": "string", "uuid": true}}')),
+    refuse("a codebook not given", 78, specs(member={"type": "enum", "domain_from": "codebook"})),
+    refuse("a null left by a draft", 78, specs(age={"type": "integer", "min": 0, "max": None})),
     refuse(
         "several problems at once",
         78,
-        prepare=specs(age={"type": "integer", "min": 9, "max": 0}, member={"type": "enum", "cuont": 2}),
+        specs(age={"type": "integer", "min": 9, "max": 0}, member={"type": "enum", "cuont": 2}),
     ),
-    refuse(
-        "a range to be found privately",
-        78,
-        prepare=specs(age={**SPECS["age"], "domain_privacy": "private"}),
-    ),
+    refuse("a range to be found privately", 78, specs(age={**SPECS["age"], "domain_privacy": "private"})),
     # the commands for specs
-    refuse("`specs draft` of an unknown form", 78, arguments=("specs", "draft", "--from", "data.csv")),
+    refuse("`specs draft` of an unknown form", 78, arguments=words("specs draft --from data.csv")),
     refuse(
         "`specs draft` of XML with a DTD",
         78,
-        prepare=file("c.xml", b'<!DOCTYPE codeBook [<!ENTITY a "a">]><codeBook>&a;</codeBook>'),
-        arguments=("specs", "draft", "--from", "c.xml"),
+        file("c.xml", b'<!DOCTYPE codeBook [<!ENTITY a "a">]><codeBook>&a;</codeBook>'),
+        words("specs draft --from c.xml"),
     ),
-    refuse("`specs draft` without a dictionary", 2, arguments=("specs", "draft")),
+    refuse("`specs draft` without a dictionary", 2, arguments=words("specs draft")),
     refuse(
         "`specs check` with two problems",
         65,
-        prepare=both(with_row("red,7577,4.0,1"), specs(town={"type": "enum", "count": 3})),
-        arguments=("specs", "check", "specs.json", "data.csv"),
+        both(with_row("red,7577,4.0,1"), specs(town={"type": "enum", "count": 3})),
+        words("specs check specs.json data.csv"),
     ),
     refuse(
-        "`specs check` with a problem",
-        78,
-        prepare=specs(member={"type": "enum"}),
-        arguments=("specs", "check", "specs.json", "data.csv"),
+        "`specs check` with a problem", 78, specs(member={"type": "enum"}), words("specs check specs.json data.csv")
     ),
     refuse("`evaluate --audit` of a file that does not exist", 66, arguments=AUDITED),
-    refuse("`evaluate --audit` of what is not JSON", 65, prepare=file("audit.json", b"{"), arguments=AUDITED),
+    refuse("`evaluate --audit` of what is not JSON", 65, file("audit.json", b"{"), AUDITED),
     refuse(
         "`evaluate --audit` of JSON that `audit attack` did not write",
         65,
-        prepare=file("audit.json", b'{"command": "attack", "tables": []}'),
-        arguments=AUDITED,
+        file("audit.json", b'{"command": "attack", "tables": []}'),
+        AUDITED,
     ),
     refuse(
         "`evaluate --audit` of what `audit attack` found in another table",
         65,
-        prepare=file("audit.json", b'{"command": "attack", "tables": {"synthetic": {"sha256": "0"}}}'),
-        arguments=AUDITED,
+        file("audit.json", b'{"command": "attack", "tables": {"synthetic": {"sha256": "0"}}}'),
+        AUDITED,
     ),
     # the budget
-    refuse("--book: what is left of it is less", 69, prepare=booked(0.5), arguments=flags("--book", "b.book")),
-    refuse("epsilon 1e-9 at delta 1e-15", 69, arguments=budget("1e-9", "1e-15")),
+    refuse("--book: what is left of it is less", 69, booked(0.5), flags("--book b.book")),
+    refuse("epsilon 1e-9 at delta 1e-15", 69, arguments=budget("1e-9 1e-15")),
     refuse(
         "a noise multiplier too small",
         69,
-        arguments=args(
-            "data.csv", "out.csv", "specs.json", "0.01", flags=("--anchor", "none", "--noise-multiplier", "0.05")
-        ),
+        arguments=args("data.csv out.csv specs.json 0.01", "--anchor none --noise-multiplier 0.05"),
     ),
     # the output
-    refuse("the output is a folder", 73, arguments=args("data.csv", ".")),
-    refuse("the output's folder does not exist", 73, arguments=args("data.csv", "none/out.csv")),
-    refuse("the output's folder cannot be written", 73, arguments=args("data.csv", "/proc/out.csv")),
-    refuse("the claim's folder does not exist", 73, arguments=flags("--claim", "none/claim.json")),
-    refuse("--save-model: the folder is not empty", 73, prepare=full_model, arguments=flags("--save-model", "model")),
+    refuse("the output is a folder", 73, arguments=args("data.csv .")),
+    refuse("the output's folder does not exist", 73, arguments=args("data.csv none/out.csv")),
+    refuse("the output's folder cannot be written", 73, arguments=args("data.csv /proc/out.csv")),
+    refuse("the claim's folder does not exist", 73, arguments=flags("--claim none/claim.json")),
+    refuse(
+        "--save-model: the folder is not empty", 73, holds("model", {"notes.txt": "mine"}), flags("--save-model model")
+    ),
     refuse(
         "--checkpoint: the folder holds something else",
         73,
-        prepare=checkpoint("notes.txt"),
-        arguments=flags("--checkpoint", "kept"),
+        holds("kept", {"notes.txt": "{}"}),
+        flags("--checkpoint kept"),
     ),
     refuse(
-        "--checkpoint: others can write to the folder",
-        66,
-        prepare=shared("kept"),
-        arguments=flags("--checkpoint", "kept"),
+        "--checkpoint: others can write to the folder", 66, holds("kept", {}, mode=0o777), flags("--checkpoint kept")
     ),
-    refuse("another run writes the same output", 73, prepare=taken),
-    refuse("--checkpoint in a folder that does not exist", 73, arguments=flags("--checkpoint", "none/kept")),
-    refuse("the disk is full (/dev/full)", 74, arguments=args("data.csv", "/dev/full")),
+    refuse("another run writes the same output", 73, taken),
+    refuse("--checkpoint in a folder that does not exist", 73, arguments=flags("--checkpoint none/kept")),
+    refuse("the disk is full (/dev/full)", 74, arguments=args("data.csv /dev/full")),
     # the machine
-    refuse(
-        "a network too large",
-        75,
-        arguments=instead("--hidden-critic", "4000000,400000", "--steps", "3"),
-    ),
+    refuse("a network too large", 75, arguments=args(flags="--hidden-critic 4000000,400000 --steps 3")),
     refuse(
         "images that do not fit `--memory`",
         75,
-        prepare=both(
-            specs_text(json.dumps({"layout": layout("digit"), "digit": {"type": "enum", "count": 2}})),
-            packed_images,
-        ),
-        arguments=args("data.npz", flags=("--method", "ron-gauss", "--memory", "800MB")),
+        both(specs_text(DIGITS), packed_images),
+        args("data.npz", "--method ron-gauss --memory 800MB"),
     ),
-    refuse("`--memory` below what one batch takes", 75, arguments=instead("--memory", "100MB")),
+    refuse("`--memory` below what one batch takes", 75, arguments=args(flags="--memory 100MB")),
     # odd and legal
-    accept("a byte order mark", prepare=data(b"\xef\xbb\xbf" + TABLE.encode())),
-    accept("CRLF line endings", prepare=data(TABLE.replace("\n", "\r\n"))),
-    accept("no line break at the end", prepare=data(TABLE.rstrip("\n"))),
-    accept("blank lines at the end", prepare=data(TABLE + "\n\n")),
-    accept("a gzip archive", prepare=data(gzip.compress(TABLE.encode()))),
+    accept("a byte order mark", data(b"\xef\xbb\xbf" + TABLE.encode())),
+    accept("CRLF line endings", data(TABLE.replace("\n", "\r\n"))),
+    accept("no line break at the end", data(TABLE.rstrip("\n"))),
+    accept("blank lines at the end", data(TABLE + "\n\n")),
+    accept("a gzip archive", data(gzip.compress(TABLE.encode()))),
     accept(
         "quotes and line breaks in listed cells",
-        prepare=both(
+        both(
             specs(colour={"type": "enum", "values": ["re\nd", 'gr"een', "blue, dark"]}),
             data(TABLE.replace("\nred", '\n"re\nd"').replace("\ngreen", '\n"gr""een"')),
         ),
     ),
-    accept("one column", prepare=one_column),
-    accept("one row: n = 1", prepare=data(f"{HEADER}\nred,3,4.0,1\n")),
-    accept("two rows", prepare=data(f"{HEADER}\nred,3,4.0,1\ngreen,4,,0\n")),
+    accept(
+        "one column",
+        both(specs_text(json.dumps({"age": SPECS["age"]})), data("age\n" + "\n".join(map(str, range(60))) + "\n")),
+    ),
+    accept("one row: n = 1", data(f"{HEADER}\nred,3,4.0,1\n")),
+    accept("two rows", data(f"{HEADER}\nred,3,4.0,1\ngreen,4,,0\n")),
     accept(
         "a column with one legal cell",
-        prepare=both(
+        both(
             specs(member={"type": "enum", "values": ["1"]}),
             data("\n".join((HEADER, *(row[:-1] + "1" for row in ROWS)))),
         ),
     ),
     accept(
         "a range of one number",
-        prepare=both(
+        both(
             specs(age={"type": "integer", "min": 3, "max": 3}),
             data("\n".join((HEADER, *("red,3,4.0,1" for row in ROWS)))),
         ),
     ),
-    accept("columns in another order", prepare=specs_text(json.dumps(dict(reversed(SPECS.items()))))),
-    accept(
-        "a text column and a dropped one",
-        prepare=specs(colour={"type": "text"}, member={"type": "drop"}),
-    ),
+    accept("columns in another order", specs_text(json.dumps(dict(reversed(SPECS.items()))))),
+    accept("a text column and a dropped one", specs(colour={"type": "text"}, member={"type": "drop"})),
     accept(
         "a number to be clamped",
-        prepare=both(specs(age={**SPECS["age"], "out_of_domain": "clamp"}), with_row("red,7577,4.0,1")),
+        both(specs(age={**SPECS["age"], "out_of_domain": "clamp"}), with_row("red,7577,4.0,1")),
     ),
 )
 
@@ -718,6 +589,14 @@ def inside(folder: Path) -> Any:
         yield
     finally:
         os.chdir(before)
+
+
+def run_inside(folder: Path, *words: str) -> int:
+    """Runs the tool inside a folder, and gives its exit code."""
+    from dpwgan.app import cli
+
+    with inside(folder):
+        return cli.main(words, environment={})
 
 
 def answer(case: Case, folder: Path, *, main: Callable[..., int], read_stderr: Callable[[], str]) -> Answer:
@@ -811,21 +690,9 @@ ELSEWHERE = (
     (73, "the chief cannot write its output", "Worker 0 failed; its own log says why."),
     (74, "a full disk, or a file size limit", "Writing 'out.csv' broke off: File too large."),
     (74, "whoever reads stdout goes away", "Whoever was reading standard output has stopped."),
-    (
-        75,
-        "memory ends",
-        "Out of memory: the system ended the run; no output was written.",
-    ),
-    (
-        75,
-        "another worker is lost",
-        "Another worker stopped, or cannot be reached any more; no output was written.",
-    ),
-    (
-        75,
-        "workers missing for 15 minutes",
-        "Not all workers could be reached within 900 s; missing: 1 (host:port).",
-    ),
+    (75, "memory ends", "Out of memory: the system ended the run; no output was written."),
+    (75, "another worker is lost", "Another worker stopped, or cannot be reached any more; no output was written."),
+    (75, "workers missing for 15 minutes", "Not all workers could be reached within 900 s; missing: 1 (host:port)."),
     (130, "SIGINT during the run", "Stopped by SIGINT; no output was written."),
     (143, "SIGTERM during the run", "Stopped by SIGTERM; no output was written."),
 )

@@ -12,8 +12,7 @@ from dpwgan.table.reader import open_table
 from dpwgan.table.specs import read_specs
 from dpwgan.table.writer import write_table
 from tests.app.images.test_sheet import read_png
-from tests.end_to_end.bad_inputs import inside
-from tests.end_to_end.test_methods import call
+from tests.end_to_end.bad_inputs import inside, run_inside
 from tests.table.images import draw_images, make_specs
 
 pytestmark = pytest.mark.slow
@@ -54,13 +53,13 @@ def folder(tmp_path: Path) -> Path:
     "method", [RON_GAUSS, INDEPENDENT, DP_GAN, RON_DP_GAN], ids=["ron-gauss", "independent", "dp-gan", "ron-dp-gan"]
 )
 def test_run_writes_legal_images_and_a_claim_when_the_table_is_npz(folder, method):
-    assert call(folder, "data.npz", "out.npz", "specs.json", "2.0", "--save-model", "model", *method) == 0
+    assert run_inside(folder, "data.npz", "out.npz", "specs.json", "2.0", "--save-model", "model", *method) == 0
     check_images(folder / "out.npz", 60, 6, 6)
     document = read_claim(folder / "out.npz.privacy.json").document
     assert document["guarantee"]["epsilon"] <= 2.0
     assert document["public"]["records"] == 60
     (folder / "data.npz").unlink()
-    assert call(folder, "--from-model", "model", "more.npz", "--rows", "90") == 0
+    assert run_inside(folder, "--from-model", "model", "more.npz", "--rows", "90") == 0
     check_images(folder / "more.npz", 90, 6, 6)
     with inside(folder):
         assert images_cli.main(["sheet", "more.npz", "more.png", "specs.json", "--rows", "90"]) == 0
@@ -71,7 +70,7 @@ def test_run_names_a_pixel_and_no_cell_when_one_is_out_of_range(folder, capfd):
     specs = make_specs(6, 6, 1)
     specs["layout"]["pixels"]["max"] = 240
     (folder / "specs.json").write_text(json.dumps(specs))
-    assert call(folder, "data.npz", "out.npz", "specs.json", "2.0", *RON_GAUSS) == 65
+    assert run_inside(folder, "data.npz", "out.npz", "specs.json", "2.0", *RON_GAUSS) == 65
     err = capfd.readouterr().err
     assert "with a cell that is not between 0 and 240" in err
     assert not (folder / "out.npz").exists()

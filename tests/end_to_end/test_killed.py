@@ -1,9 +1,7 @@
 """Real processes and a real SIGKILL: the run goes on, and its claim is that of a run that was left alone."""
 
 import csv
-import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,11 +9,10 @@ import pytest
 
 from dpwgan.privacy.ledger import LOST
 from tests.end_to_end.bad_inputs import ROWS, SPECS, write_good
-from tests.team_lives import read_claim
+from tests.programs import ROOT, RUN, call, list_variables, read_claim
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[2]
 QUERIES = ("--method", "query-gan", "--rounds", "3", "--codes", "20", "--fit-steps", "8")
 CRITIC = ("--rounds", "1", "--codes", "20", "--fit-steps", "4", "--steps", "12", "--batch-size", "8")
 
@@ -42,16 +39,10 @@ sys.exit(cli.main(sys.argv[3:]))
 """
 
 
-def run(folder: Path, *arguments: str, before: tuple[str, ...] = (str(ROOT / "run.py"),)) -> int:
-    environment = {name: text for name, text in os.environ.items() if not name.startswith("DPWGAN_")}
-    return subprocess.run(
-        [sys.executable, *before, "data.csv", "out.csv", "specs.json", "1", "--checkpoint", "kept", *arguments],
-        cwd=folder,
-        env={**environment, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        timeout=300,
-        check=False,
-    ).returncode
+def run(folder: Path, *arguments: str, before: tuple[str, ...] = (RUN,)) -> int:
+    words = ("data.csv", "out.csv", "specs.json", "1", "--checkpoint", "kept", *arguments)
+    variables = {**list_variables(), "PYTHONPATH": str(ROOT)}
+    return call(sys.executable, *before, *words, cwd=folder, env=variables, timeout=300).returncode
 
 
 @pytest.mark.parametrize(

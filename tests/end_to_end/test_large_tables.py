@@ -5,18 +5,19 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
-from dpwgan.app import api, cli
+from dpwgan.app import api
 from dpwgan.methods.dp_wgan import DpWgan
 from dpwgan.methods.query_gan import QueryGan
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
-from tests.end_to_end.bad_inputs import FAST, inside, write_good
+from tests.end_to_end.bad_inputs import FAST, run_inside, write_good
 
 pytestmark = pytest.mark.slow
 
@@ -32,12 +33,7 @@ def run(tmp_path: Path) -> Run:
     cells = pl.read_csv(tmp_path / "data.csv", infer_schema=False)
     cells.write_parquet(tmp_path / "data.parquet")
     (tmp_path / "data.csv.gz").write_bytes(gzip.compress((tmp_path / "data.csv").read_bytes()))
-
-    def call(*arguments: str) -> int:
-        with inside(tmp_path):
-            return cli.main(list(arguments), environment={})
-
-    return call
+    return partial(run_inside, tmp_path)
 
 
 @pytest.fixture
@@ -77,14 +73,7 @@ def places(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 @pytest.mark.parametrize("flags", [FAST, QUICK, NETWORKS], ids=["critic alone", "with an anchor", "one-layer networks"])
-def test_release_is_the_same_when_the_rows_are_on_disk(
-    run: Run,
-    tmp_path: Path,
-    scratch: Path,
-    places: list[bool],
-    capfd: pytest.CaptureFixture[str],
-    flags: tuple[str, ...],
-) -> None:
+def test_release_is_the_same_when_the_rows_are_on_disk(run, tmp_path, scratch, places, capfd, flags):
     in_memory = plan(run, capfd, *flags)
     assert in_memory["disk_bytes"] == 0
     less = ("--memory", str(in_memory["memory_bytes"] - 1))
@@ -105,15 +94,13 @@ def test_release_is_the_same_when_the_rows_are_on_disk(
     assert "the rows are kept on disk" in capfd.readouterr().err
 
 
-def test_check_says_where_the_rows_will_lie_when_they_do_not_fit(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
+def test_check_says_where_the_rows_will_lie_when_they_do_not_fit(run, capfd):
     needed = plan(run, capfd, *FAST)["memory_bytes"]
     assert run("data.csv", "-", *ARGUMENTS, "--check", "--memory", str(needed - 1), *FAST) == 0
     assert "; the rows are kept on disk, about 0.0 GB in TMPDIR" in capfd.readouterr().out
 
 
-def test_run_ends_in_one_sentence_when_the_disk_has_no_room_for_the_rows(
-    run: Run, tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_run_ends_in_one_sentence_when_the_disk_has_no_room_for_the_rows(run, tmp_path, scratch, monkeypatch, capfd):
     needed = plan(run, capfd, *FAST)["memory_bytes"]
 
     def refuse(*arguments: int) -> None:
@@ -128,7 +115,7 @@ def test_run_ends_in_one_sentence_when_the_disk_has_no_room_for_the_rows(
     assert not (tmp_path / "out.csv").exists()
 
 
-def test_rows_do_not_depend_on_the_number_of_threads_when_they_are_sampled(run: Run, tmp_path: Path) -> None:
+def test_rows_do_not_depend_on_the_number_of_threads_when_they_are_sampled(run, tmp_path):
     flags = ("--method", "independent", "--rows", "200000")
     for threads in ("1", "3"):
         assert run("data.csv", f"{threads}.csv", *ARGUMENTS, *flags, "--threads", threads) == 0
@@ -136,9 +123,7 @@ def test_rows_do_not_depend_on_the_number_of_threads_when_they_are_sampled(run: 
     assert (tmp_path / "1.csv").read_bytes().count(b"\n") == 200_001
 
 
-def test_no_more_chunks_are_sampled_than_threads_can_hold_when_rows_are_many(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_more_chunks_are_sampled_than_threads_can_hold_when_rows_are_many(run, tmp_path, monkeypatch):
     assert run("data.csv", "out.csv", *ARGUMENTS, "--method", "independent", "--save-model", "model") == 0
     decoded: list[int] = []
     decode = TableEncoder.decode

@@ -12,7 +12,7 @@ from dp_accounting.rdp import RdpAccountant
 import dpwgan
 from dpwgan.app import cli
 from dpwgan.app.claim import read_claim
-from tests.end_to_end.bad_inputs import inside, write_good
+from tests.end_to_end.bad_inputs import inside, run_inside, write_good
 from tests.end_to_end.test_runs import check_rows
 
 pytestmark = pytest.mark.slow
@@ -38,11 +38,6 @@ METHODS: dict[str, tuple[str, ...]] = {
 ORDERS = [*np.arange(1.1, 11, 0.1), *range(11, 64), *(2**power for power in range(6, 15))]
 
 PURE = ("laplace", "wishart")
-
-
-def call(folder: Path, *arguments: str) -> int:
-    with inside(folder):
-        return cli.main(list(arguments), environment={})
 
 
 def read_table(path: Path) -> list[dict[str, str]]:
@@ -76,10 +71,10 @@ def add_up(ledger: list[dict[str, Any]], *, delta: float, selections: bool) -> f
 
 # What every variant owes is in tests/methods/test_every_method.py; these go the whole road, from file to file.
 @pytest.mark.parametrize("name", ["dp-wgan", "query-gan", "dp-gan", "ron-gauss-classes"])
-def test_method_writes_legal_rows_and_a_valid_claim_when_all_is_well(name: str, tmp_path: Path) -> None:
+def test_method_writes_legal_rows_and_a_valid_claim_when_all_is_well(name, tmp_path):
     write_good(tmp_path)
     arguments = ("data.csv", "out.csv", "specs.json", "2.0", "--accountant", "moments", "--save-model", "model")
-    assert call(tmp_path, *arguments, *METHODS[name]) == 0
+    assert run_inside(tmp_path, *arguments, *METHODS[name]) == 0
     check_rows(read_table(tmp_path / "out.csv"), count=60)
     claim = read_claim(tmp_path / "out.csv.privacy.json")
     document = claim.document
@@ -87,7 +82,7 @@ def test_method_writes_legal_rows_and_a_valid_claim_when_all_is_well(name: str, 
     assert (document["certificate"] is not None) == certified == ("accuracy: with confidence 95%" in claim.to_text())
 
     (tmp_path / "data.csv").unlink()
-    assert call(tmp_path, "--from-model", "model", "more.csv", "--rows", "90") == 0
+    assert run_inside(tmp_path, "--from-model", "model", "more.csv", "--rows", "90") == 0
     check_rows(read_table(tmp_path / "more.csv"), count=90)
     again = read_claim(tmp_path / "more.csv.privacy.json").document
     for key in ("guarantee", "budget", "ledger", "accountant", "method", "certificate"):
@@ -95,7 +90,7 @@ def test_method_writes_legal_rows_and_a_valid_claim_when_all_is_well(name: str, 
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_ledger_adds_up_to_the_claim_when_another_library_does_the_sum(name: str, tmp_path: Path) -> None:
+def test_ledger_adds_up_to_the_claim_when_another_library_does_the_sum(name, tmp_path):
     write_good(tmp_path)
     with inside(tmp_path):
         config = cli.parse(

@@ -8,9 +8,9 @@ import pytest
 
 from dpwgan.app.claim import read_claim
 from dpwgan.methods.published.gradient_penalty import PrivatePenaltyStep
-from tests.end_to_end.bad_inputs import write_good
+from tests.end_to_end.bad_inputs import run_inside, write_good
 from tests.end_to_end.test_images import check_images, write_images
-from tests.end_to_end.test_methods import call, read_table
+from tests.end_to_end.test_methods import read_table
 from tests.end_to_end.test_runs import check_rows
 
 pytestmark = pytest.mark.slow
@@ -33,10 +33,10 @@ def test_claim_is_null_with_the_reason_when_a_method_without_a_guarantee_is_aske
 ):
     write_good(tmp_path)
     asked = ("data.csv", "out.csv", "specs.json", "2.0", "--method", method)
-    assert call(tmp_path, *asked, *flags) == 2
+    assert run_inside(tmp_path, *asked, *flags) == 2
     assert "runs only with --no-guarantee" in capfd.readouterr().err
     assert not (tmp_path / "out.csv").exists()
-    assert call(tmp_path, *asked, *flags, "--no-guarantee") == 0
+    assert run_inside(tmp_path, *asked, *flags, "--no-guarantee") == 0
     assert words in capfd.readouterr().err
     check_rows(read_table(tmp_path / "out.csv"), count=60)
     document = read_claim(tmp_path / "out.csv.privacy.json").document
@@ -48,7 +48,7 @@ def test_claim_is_null_with_the_reason_when_a_method_without_a_guarantee_is_aske
     if flags is GENERATOR:
         # Two steps on sixty rows: what can be proved is hundreds of times what was published.
         assert published["provable_epsilon"] > 100 * published["epsilon"]
-        assert call(tmp_path, *asked, "--no-guarantee") == 2  # with its other part it has a guarantee
+        assert run_inside(tmp_path, *asked, "--no-guarantee") == 2  # with its other part it has a guarantee
     elif method == "loss-noise-gan":
         assert published["provable_epsilon"] is None
 
@@ -56,7 +56,7 @@ def test_claim_is_null_with_the_reason_when_a_method_without_a_guarantee_is_aske
 def test_formal_and_no_guarantee_are_refused_when_given_together(tmp_path, capfd):
     write_good(tmp_path)
     asked = ("data.csv", "out.csv", "specs.json", "2.0", "--method", "dp-critic", "--formal", "--no-guarantee")
-    assert call(tmp_path, *asked) == 2
+    assert run_inside(tmp_path, *asked) == 2
     assert "leave it out" in capfd.readouterr().err
 
 
@@ -82,10 +82,10 @@ def test_formal_run_on_images_goes_on_with_what_was_kept_when_it_was_stopped(tmp
     asked = ("data.npz", "out.npz", "specs.json", "2.0", "--method", "dp-critic", "--formal", "--checkpoint", "kept")
     asked = (*asked, "--steps", "5", "--batch-size", "8", "--latent", "4")
     with mock.patch.object(PrivatePenaltyStep, "__call__", stop_in_the_third):
-        assert call(tmp_path, *asked) != 0
+        assert run_inside(tmp_path, *asked) != 0
     assert not (tmp_path / "out.npz").exists()
     with mock.patch.object(PrivatePenaltyStep, "__call__", note_the_first):
-        assert call(tmp_path, *asked, "--resume") == 0
+        assert run_inside(tmp_path, *asked, "--resume") == 0
     # The third step was charged, and is lost; the other two are what the fourth begins with.
     assert len(begun) == 2
     for kept, found in zip(seen[-1], begun[0], strict=True):

@@ -11,19 +11,23 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.bad_inputs import FAST, write_good
+from tests.programs import RUN, list_variables
 
 pytestmark = pytest.mark.slow
 
-RUN = Path(__file__).resolve().parents[2] / "run.py"
 LONG = ("--anchor", "none", "--steps", "8000", "--batch-size", "8", "--hidden-critic", "8", "--hidden-generator", "8")
 
 
+@pytest.fixture(autouse=True)
+def good_table(tmp_path):
+    write_good(tmp_path)
+
+
 def start(folder: Path, *arguments: str, **more: object) -> "subprocess.Popen[str]":
-    environment = {name: text for name, text in os.environ.items() if not name.startswith("DPWGAN_")}
     return subprocess.Popen(
-        [sys.executable, str(RUN), *arguments],
+        [sys.executable, RUN, *arguments],
         cwd=folder,
-        env=environment,
+        env=list_variables(),
         text=True,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -41,7 +45,6 @@ def start(folder: Path, *arguments: str, **more: object) -> "subprocess.Popen[st
     ],
 )
 def test_run_stops_and_leaves_nothing_when_a_signal_comes(tmp_path, number, code, sign):
-    write_good(tmp_path)
     before = sorted(path.name for path in tmp_path.iterdir())
     process = start(tmp_path, "data.csv", "out.csv", "specs.json", "1", *LONG, "--log-format", "json")
     assert process.stderr is not None
@@ -61,7 +64,6 @@ def test_run_stops_and_leaves_nothing_when_a_signal_comes(tmp_path, number, code
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_run_succeeds_when_a_signal_comes_after_its_output_is_in_place(tmp_path, number):
-    write_good(tmp_path)
     process = start(tmp_path, "data.csv", "out.csv", "specs.json", "1", "--method", "independent")
     while not (tmp_path / "out.csv").exists() and process.poll() is None:
         time.sleep(0.001)
@@ -73,7 +75,6 @@ def test_run_succeeds_when_a_signal_comes_after_its_output_is_in_place(tmp_path,
 
 @pytest.mark.parametrize("kilobytes", [1_000_000, 1_500_000])
 def test_run_says_so_when_it_may_not_use_the_memory_that_it_needs(tmp_path, kilobytes):
-    write_good(tmp_path)
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (kilobytes << 10, resource.RLIM_INFINITY))
@@ -88,7 +89,6 @@ def test_run_says_so_when_it_may_not_use_the_memory_that_it_needs(tmp_path, kilo
 
 @pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
 def test_run_leaves_nothing_when_the_disk_is_full(tmp_path, name):
-    write_good(tmp_path)
     before = sorted(path.name for path in tmp_path.iterdir())
 
     def limit() -> None:
@@ -105,11 +105,10 @@ def test_run_leaves_nothing_when_the_disk_is_full(tmp_path, name):
 
 
 def test_run_says_so_when_the_reader_of_stdout_goes_away(tmp_path):
-    write_good(tmp_path)
     read_end, write_end = os.pipe()
     os.close(read_end)
     process = subprocess.Popen(
-        [sys.executable, str(RUN), "data.csv", "-", "specs.json", "1.0", *FAST],
+        [sys.executable, RUN, "data.csv", "-", "specs.json", "1.0", *FAST],
         cwd=tmp_path,
         stdout=write_end,
         stderr=subprocess.PIPE,
@@ -123,7 +122,6 @@ def test_run_says_so_when_the_reader_of_stdout_goes_away(tmp_path):
 
 
 def test_run_reads_stdin_and_writes_stdout_when_both_are_dashes(tmp_path):
-    write_good(tmp_path)
     process = start(tmp_path, "-", "-", "specs.json", "1.0", *FAST, "--claim", "claim.json", "--rows", "7")
     out, err = process.communicate(input=(tmp_path / "data.csv").read_text(), timeout=120)
     assert process.returncode == 0, err

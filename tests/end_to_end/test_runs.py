@@ -7,6 +7,7 @@ import hashlib
 import json
 import weakref
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,12 @@ import pytest
 
 import dpwgan
 from dpwgan.__main__ import main as every_command
-from dpwgan.app import cli, pipeline
+from dpwgan.app import pipeline
 from dpwgan.app.claim import NOT_PRIVATE, ROWS_USE, Claim, read_claim
 from dpwgan.errors import DataError, UsageError
 from dpwgan.methods.dp_wgan import DpWgan
 from dpwgan.privacy.ledger import Ledger
-from tests.end_to_end.bad_inputs import FAST, HEADER, SETTINGS, SPECS, inside, write_good
+from tests.end_to_end.bad_inputs import FAST, HEADER, SETTINGS, SPECS, run_inside, write_good
 from tests.keys import write_keys
 
 pytestmark = pytest.mark.slow
@@ -33,12 +34,7 @@ Run = Callable[..., int]
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     write_good(tmp_path)
-
-    def call(*arguments: str) -> int:
-        with inside(tmp_path):
-            return cli.main(list(arguments), environment={})
-
-    return call
+    return partial(run_inside, tmp_path)
 
 
 def read_rows(text: str) -> list[dict[str, str]]:
@@ -93,7 +89,7 @@ def test_seeded_run_repeats_and_is_stamped_when_the_seed_is_the_same(run, tmp_pa
         assert f"warning: {NOT_PRIVATE}" in capfd.readouterr().err
     assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
     assert (tmp_path / "one.csv").read_bytes() != (tmp_path / "three.csv").read_bytes()
-    document = json.loads((tmp_path / "one.csv.privacy.json").read_text())
+    document = read_claim(tmp_path / "one.csv.privacy.json").document
     assert document["guarantee"] is None
     assert document["why_no_guarantee"].startswith(NOT_PRIVATE)
 

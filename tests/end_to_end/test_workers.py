@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -13,27 +12,31 @@ from typing import Any
 import pytest
 
 from dpwgan.app import cli, pipeline
-from dpwgan.app.book.book import new_book, read_book
+from dpwgan.app.book.book import read_book
 from dpwgan.app.config import RunConfig, SynthesisConfig
 from dpwgan.app.delivery import Voice
 from dpwgan.errors import OutputError
-from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.ledger import LOST
 from dpwgan.privacy.poisson import sample_poisson_rows
 from dpwgan.privacy.unit import Unit
 from tests.end_to_end.bad_inputs import HEADER, ROWS, SPECS, inside, write_good
 from tests.ports import find_ports
+from tests.programs import RUN, begin_book, list_variables, read_claim
 from tests.teams import run_threads
 
 pytestmark = pytest.mark.slow
 
-RUN = Path(__file__).resolve().parents[2] / "run.py"
 QUERIES = {"rounds": 2, "fit_steps": 10, "codes": 20}
 METHODS: dict[str, dict[str, Any]] = {
     "query-gan": QUERIES,
     "independent": {},
     "dp-wgan": {**QUERIES, "steps": 10, "hidden_critic": (4,)},
 }
+
+
+@pytest.fixture(autouse=True)
+def good_table(tmp_path):
+    write_good(tmp_path)
 
 
 def run_alone(folder: Path, **synthesis: Any) -> tuple[bytes, dict[str, Any]]:
@@ -45,7 +48,7 @@ def run_alone(folder: Path, **synthesis: Any) -> tuple[bytes, dict[str, Any]]:
         voice=Voice(quiet=True),
     )
     pipeline.run(config)
-    return (folder / "alone.csv").read_bytes(), json.loads((folder / "alone.csv.privacy.json").read_text())
+    return (folder / "alone.csv").read_bytes(), read_claim(folder, "alone.csv")
 
 
 def list_names(folder: Path) -> list[str]:
@@ -78,7 +81,6 @@ def cut_into_parts(path: Path, *, rows: int) -> None:
 def test_table_is_the_same_to_the_byte_when_workers_only_count(
     tmp_path, monkeypatch, method, size, rows_of_each, rows_of_part
 ):
-    write_good(tmp_path)
     if rows_of_each:
         name_people(tmp_path, rows_of_each)
     asked: dict[str, Any] = {"method": method, "settings": METHODS[method], "seed": 1}
@@ -87,17 +89,16 @@ def test_table_is_the_same_to_the_byte_when_workers_only_count(
         cut_into_parts(tmp_path / "data.csv", rows=rows_of_part)
     assert run_threads(tmp_path, size, **asked) == [None] * size
     assert (tmp_path / "out.csv").read_bytes() == table
-    shared = json.loads((tmp_path / "out.csv.privacy.json").read_text())
+    shared = read_claim(tmp_path)
     assert shared["ledger"] == claim["ledger"]
     assert shared["method"]["settings"] == {**claim["method"]["settings"], "workers": size}
 
 
 def test_claim_is_the_same_when_workers_share_the_training_of_one_layer_networks(tmp_path):
-    write_good(tmp_path)
     asked: dict[str, Any] = {"method": "query-gan", "settings": {"oracle": "one-layer", "rounds": 2, "codes": 20}}
     _, claim = run_alone(tmp_path, **asked, seed=1)
     assert run_threads(tmp_path, 3, **asked, seed=1) == [None] * 3
-    shared = json.loads((tmp_path / "out.csv.privacy.json").read_text())
+    shared = read_claim(tmp_path)
     # Gradients that are added up in another order differ by rounding, which the noise does not: it is drawn once.
     alpha = shared["certificate"].pop("alpha")
     assert alpha == pytest.approx(claim["certificate"].pop("alpha"), rel=1e-3)
@@ -107,7 +108,6 @@ def test_claim_is_the_same_when_workers_share_the_training_of_one_layer_networks
 
 @pytest.mark.parametrize("anchor", ["queries", "moments", "none"])
 def test_claim_is_the_same_when_workers_share_the_critic_steps(tmp_path, monkeypatch, anchor):
-    write_good(tmp_path)
     alone = {"anchor": "none", "steps": 3, "expected_batch_size": 8, "hidden_critic": (4,), "hidden_generator": (4,)}
     more = {"anchor": anchor, **METHODS["dp-wgan"]}
     more = alone if anchor == "none" else more if anchor == "queries" else {k: more[k] for k in more if k != "rounds"}
@@ -120,7 +120,7 @@ def test_claim_is_the_same_when_workers_share_the_critic_steps(tmp_path, monkeyp
     monkeypatch.setattr("dpwgan.privacy.noise_source.sample_poisson_rows", watch)
     assert run_threads(tmp_path, 2, settings=more) == [None] * 2
     assert set(drawn) == {30}  # each of both draws of its own half
-    shared = json.loads((tmp_path / "out.csv.privacy.json").read_text())
+    shared = read_claim(tmp_path)
     steps = next(line for line in shared["ledger"] if line["label"] == "critic steps")
     assert len(drawn) == 2 * steps["charged"] == 2 * steps["reserved"]
     _, claim = run_alone(tmp_path, settings=more)
@@ -129,7 +129,6 @@ def test_claim_is_the_same_when_workers_share_the_critic_steps(tmp_path, monkeyp
 
 
 def test_all_exit_alike_when_one_share_breaks_the_specs(tmp_path, monkeypatch):
-    write_good(tmp_path)
     (tmp_path / "data.csv").write_text("\n".join((HEADER, *ROWS[:-1], "mauve,1,1.0,0")) + "\n")
     before = list_names(tmp_path)
     ends = run_threads(tmp_path, 3, method="independent")
@@ -140,14 +139,12 @@ def test_all_exit_alike_when_one_share_breaks_the_specs(tmp_path, monkeypatch):
 
 
 def test_all_refuse_when_workers_were_told_different_budgets(tmp_path, monkeypatch):
-    write_good(tmp_path)
     ends = run_threads(tmp_path, 2, method="independent", epsilons=[1.0, 2.0])
     assert {str(end) for end in ends} == {"the workers do not agree on the budget: give all of them the same"}
     assert [end.exit_code for end in ends] == [2, 2]
 
 
 def test_all_refuse_when_workers_have_different_codebooks(tmp_path, monkeypatch):
-    write_good(tmp_path)
     specs = json.loads((tmp_path / "specs.json").read_text())
     (tmp_path / "specs.json").write_text(json.dumps({**specs, "member": {"type": "enum", "domain_from": "codebook"}}))
     codebooks = [tmp_path / "two.cbk", tmp_path / "three.cbk"]
@@ -160,7 +157,6 @@ def test_all_refuse_when_workers_have_different_codebooks(tmp_path, monkeypatch)
 
 
 def test_all_exit_alike_when_the_chief_cannot_write(tmp_path, monkeypatch):
-    write_good(tmp_path)
 
     def fail(*_: Any, **__: Any) -> None:
         raise OutputError("no room")
@@ -179,7 +175,6 @@ def test_all_exit_alike_when_the_chief_cannot_write(tmp_path, monkeypatch):
     ],
 )
 def test_all_end_at_once_when_the_chief_is_refused_its_folders(tmp_path, asked, code, sentence):
-    write_good(tmp_path)
     before = list_names(tmp_path)
     with inside(tmp_path):
         ends = run_threads(tmp_path, 3, method="independent", **asked)
@@ -190,7 +185,6 @@ def test_all_end_at_once_when_the_chief_is_refused_its_folders(tmp_path, asked, 
 
 
 def test_plan_is_made_alone_when_only_checking(tmp_path, capsys):
-    write_good(tmp_path)
     environment = {"TF_CONFIG": json.dumps(configure(find_ports(2), 1))}
     with inside(tmp_path):
         assert cli.main(["data.csv", "out.csv", "specs.json", "1", "--check"], environment=environment) == 0
@@ -209,12 +203,11 @@ def start(
     folder: Path, size: int, *arguments: str, output: str = "out.csv", epsilon: str = "1.0"
 ) -> "list[subprocess.Popen[str]]":
     ports = find_ports(size)
-    environment = {name: text for name, text in os.environ.items() if not name.startswith("DPWGAN_")}
     return [
         subprocess.Popen(
-            [sys.executable, str(RUN), "data.csv", output, "specs.json", epsilon, *arguments, "--threads", "1"],
+            [sys.executable, RUN, "data.csv", output, "specs.json", epsilon, *arguments, "--threads", "1"],
             cwd=folder,
-            env={**environment, "TF_CONFIG": json.dumps(configure(ports, rank))},
+            env={**list_variables(), "TF_CONFIG": json.dumps(configure(ports, rank))},
             text=True,
             stderr=subprocess.PIPE,
         )
@@ -232,7 +225,6 @@ def finish(processes: "list[subprocess.Popen[str]]") -> list[str]:
 
 @pytest.mark.slow
 def test_two_processes_give_the_table_of_one_when_they_only_count(tmp_path):
-    write_good(tmp_path)
     table, _ = run_alone(tmp_path, method="query-gan", settings=QUERIES, seed=1)
     flags = ("--rounds", "2", "--fit-steps", "10", "--codes", "20", "--seed", "1")
     processes = start(tmp_path, 2, "--method", "query-gan", *flags)
@@ -243,11 +235,8 @@ def test_two_processes_give_the_table_of_one_when_they_only_count(tmp_path):
 
 
 def test_book_is_kept_by_the_chief_alone_when_two_processes_have_persons_between_them(tmp_path):
-    write_good(tmp_path)
     name_people(tmp_path, 5)
-    unit = Unit(rows=3, named="person")
-    limit = Budget(epsilon=1.5, delta=1e-3)
-    new_book(tmp_path / "b.book", name="b", limit=limit, relation=NeighboringRelation.ZERO_OUT, unit=unit)
+    begin_book(tmp_path, 1.5, unit=Unit(rows=3, named="person"))
     flags = ("--steps", "20", "--rounds", "1", "--codes", "20", "--fit-steps", "4", "--book", "b.book")
     processes = start(tmp_path, 2, *flags)
     said = finish(processes)
@@ -259,7 +248,7 @@ def test_book_is_kept_by_the_chief_alone_when_two_processes_have_persons_between
     assert not (tmp_path / "more.csv").exists()
     lines = [json.loads(line) for line in (tmp_path / "b.book").read_text().splitlines()]
     assert [line["kind"] for line in lines] == ["book", "reserve", "settle", "output"]
-    claim = json.loads((tmp_path / "out.csv.privacy.json").read_text())
+    claim = read_claim(tmp_path)
     assert claim["public"]["records"] == len((tmp_path / "out.csv").read_text().splitlines()) - 1 == len(ROWS) // 5 * 3
     assert {line["label"]: line["times"] for line in lines[2]["charges"]} == {
         line["label"]: line["charged"] for line in claim["ledger"]
@@ -274,7 +263,6 @@ def test_book_is_kept_by_the_chief_alone_when_two_processes_have_persons_between
 
 
 def test_workers_are_refused_when_they_are_more_than_units(tmp_path):
-    write_good(tmp_path)
     name_people(tmp_path, len(ROWS) // 2)
     ends = run_threads(tmp_path, 3, method="independent")
     assert {str(end) for end in ends} == {"TF_CONFIG names 3 workers, and the table has 2 units"}
@@ -283,7 +271,6 @@ def test_workers_are_refused_when_they_are_more_than_units(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("lost", [0, 1])
 def test_the_others_stop_and_the_run_goes_on_and_counts_lost_steps_when_a_process_was_killed_in_them(tmp_path, lost):
-    write_good(tmp_path)
     before = list_names(tmp_path)
     steps = 100
     flags = ("--rounds", "1", "--codes", "20", "--fit-steps", "4", "--steps", str(steps), "--checkpoint", "kept")
@@ -304,7 +291,7 @@ def test_the_others_stop_and_the_run_goes_on_and_counts_lost_steps_when_a_proces
     processes = start(tmp_path, 2, *flags, "--resume", epsilon="4")
     said = finish(processes)
     assert [process.returncode for process in processes] == [0, 0], said
-    claim = json.loads((tmp_path / "out.csv.privacy.json").read_text())
+    claim = read_claim(tmp_path)
     line = next(line for line in claim["ledger"] if line["label"] == "critic steps")
     assert line["charged"] == line["reserved"] == steps
     # A chief may have died between two blocks.

@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any
 
 import dpwgan.app.pipeline  # noqa: F401 - loaded once, for all children
-from dpwgan.app.book.book import new_book, read_book
+from dpwgan.app.book.book import read_book
 from dpwgan.app.cli import main
 from dpwgan.errors import InputError
-from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.ledger import Ledger
 from tests.end_to_end.bad_inputs import MEANINGS, inside, write_good
 from tests.lives import read_journal
+from tests.programs import begin_book, read_claim
 
 KINDS = ("open", "write", "fsync", "rename", "unlink")
 SHORT, PAUSE = 0, -1
@@ -143,7 +143,7 @@ def find_violations(folder: Path, fault: Fault, found: Outcome, *, cost: float) 
     if after.code not in ((0, 69) if found.reads else (0,)):
         yield f"afterwards: exit code {after.code}, {after.said!r}"
     elif after.code == 0:
-        ledger = json.loads((folder / "out.csv.privacy.json").read_text())["ledger"]
+        ledger = read_claim(folder)["ledger"]
         claimed = Counter[str]()
         for line in ledger:
             claimed[line["label"].partition(" (plan ")[0]] += line["charged"]
@@ -170,7 +170,7 @@ def find_clashes(folder: Path, number: int, *, same: bool) -> Iterator[str]:
         yield f"exit codes {codes}: {second.said}"
     tables = ["out.csv"] if same else ["out.csv", "other.csv"]
     digests = [hashlib.sha256((folder / table).read_bytes()).hexdigest() for table in tables]
-    claims = [json.loads((folder / f"{table}.privacy.json").read_text()) for table in tables]
+    claims = [read_claim(folder, table) for table in tables]
     if digests != [claim["output"]["sha256"] for claim in claims]:
         yield "a claim is beside another's table"
     book = read_book(folder / "b.book")
@@ -188,8 +188,7 @@ def sweep(folder: Path, *, whole_sweep: bool) -> dict[str, Any]:
     good = folder / "good"
     good.mkdir()
     write_good(good)
-    limit = Budget(epsilon=3.0, delta=1e-3)
-    new_book(good / "b.book", name="b", limit=limit, relation=NeighboringRelation.ZERO_OUT)
+    begin_book(good)
     whole = Path(shutil.copytree(good, folder / "whole"))
     first = run(whole, Fault(kind="open", number=10**6, code=0, stays=False))
     assert first.code == 0, first.said

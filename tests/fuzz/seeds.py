@@ -1,6 +1,7 @@
 """The valid inputs that changes start from: tiny, one for each form that the tool reads."""
 
 import json
+import shlex
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -50,11 +51,7 @@ SPECS: tuple[dict[str, Any], ...] = (
         "in": {"type": "datetime", "min": "2020-01-01", "max": "2020-12-31", "zone": "Europe/Berlin", "step": "1 hour"},
         "out": {"type": "datetime", "since": "in", "min": "0 days", "max": "9 days", "step": "1 hour"},
         "born on": {
-            "type": "date",
-            "min": "1900-01-01",
-            "max": "2000-01-01",
-            "step": "3 months",
-            "format": "%-d %b %Y",
+            **{"type": "date", "min": "1900-01-01", "max": "2000-01-01", "step": "3 months", "format": "%-d %b %Y"},
         },
         "rules": ["born > 3 OR born IS NULL", {"columns": ["born", "sex"], "forbidden": [[3, 1], [None, 0]]}],
     },
@@ -67,70 +64,20 @@ RULES: tuple[Any, ...] = (
 )
 # What an SQL expression may be made of, beside the rules' own words.
 SQL = (
-    *(
-        "(",
-        ")",
-        "AND",
-        "OR",
-        "NOT",
-        "NULL",
-        "IS",
-        "IN",
-        "LIKE",
-        "'%'",
-        "CAST(age AS TEXT)",
-        "SUM(age)",
-        "OVER",
-        "SELECT",
-    ),
-    *(
-        "1",
-        "-1",
-        "1e308",
-        "9" * 30,
-        "'",
-        '"',
-        "age",
-        "colour",
-        "day",
-        "at",
-        "*",
-        "/",
-        "0",
-        ";",
-        "--",
-        "||",
-        "ARRAY[1]",
-        "::",
-    ),
-    *(
-        "INTERVAL '1 day'",
-        "EXISTS (SELECT 1)",
-        "age::DATE",
-        "ROUND(income, 99)",
-        "SUBSTR(colour, 1, -1)",
-        "x'ff'",
-        "$1",
-    ),
+    *("(", ")", "AND", "OR", "NOT", "NULL", "IS", "IN", "LIKE", "'%'", "CAST(age AS TEXT)", "SUM(age)", "OVER"),
+    *("SELECT", "1", "-1", "1e308", "9" * 30, "'", '"', "age", "colour", "day", "at", "*", "/", "0", ";", "--", "||"),
+    *("ARRAY[1]", "::", "INTERVAL '1 day'", "EXISTS (SELECT 1)", "age::DATE", "ROUND(income, 99)"),
+    *("SUBSTR(colour, 1, -1)", "x'ff'", "$1"),
 )
-ARGUMENTS: tuple[tuple[str, ...], ...] = (
-    ("data.csv", "out.csv", "specs.json", "1.0"),
-    ("data.csv", "-", "specs.json", "0.5", "1e-6", "--method", "query-gan", "--rounds", "3", "--claim", "c.json"),
-    (
-        "data.csv",
-        "out.csv",
-        "specs.json",
-        "1",
-        "--batch-size",
-        "8",
-        "--steps",
-        "3",
-        "--hidden-critic",
-        "8,8",
-        "--quiet",
-    ),
-    ("--from-model", "model", "out.csv", "--rows", "3", "--where", "age > 3"),
-    ("data.csv", "out.csv", "specs.json", "1", "--config", "c.toml", "--log-format", "json", "--memory", "2GB"),
+ARGUMENTS: tuple[tuple[str, ...], ...] = tuple(
+    tuple(shlex.split(line))
+    for line in (
+        "data.csv out.csv specs.json 1.0",
+        "data.csv - specs.json 0.5 1e-6 --method query-gan --rounds 3 --claim c.json",
+        "data.csv out.csv specs.json 1 --batch-size 8 --steps 3 --hidden-critic 8,8 --quiet",
+        "--from-model model out.csv --rows 3 --where 'age > 3'",
+        "data.csv out.csv specs.json 1 --config c.toml --log-format json --memory 2GB",
+    )
 )
 CONFIG = b"""method = "dp-wgan"
 batch-size = 8

@@ -19,13 +19,12 @@ import numpy as np
 
 from dpwgan.app.api import Synthesizer
 from dpwgan.app.book.book import _seal as seal_line
-from dpwgan.app.book.book import _spell_line, new_book, read_book
+from dpwgan.app.book.book import _spell_line, read_book
 from dpwgan.app.checkpoint import JOURNAL_FILE, _seal, open_checkpoint
 from dpwgan.app.cli import main, parse
 from dpwgan.app.pipeline import read
 from dpwgan.app.saved_model import DESCRIPTION_FILE, _digest
 from dpwgan.app.saved_model import _seal as seal_description
-from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import Gaussian
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.specs import read_specs
@@ -33,6 +32,7 @@ from tests.end_to_end.bad_inputs import SECRET, write_good
 from tests.end_to_end.bad_inputs import SPECS as GOOD_SPECS
 from tests.fuzz import mutations, seeds
 from tests.ledgers import make_release, open_ledger
+from tests.programs import begin_book
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,8 +242,7 @@ def try_model(rng: random.Random) -> Trial:
 def _begin_book() -> bytes:
     from dpwgan.app.book.book import BookAccount
 
-    path = Path("new.book")
-    new_book(path, name="b", limit=Budget(epsilon=3.0, delta=1e-8), relation=NeighboringRelation.ZERO_OUT)
+    path = begin_book(Path(), delta=1e-8)
     about = {"method": "m", "version": "0", "delta": 1e-9, "accountant": "moments"}
     account = BookAccount(path, release="r", life=0, about=about)
     account.reserve(open_ledger([make_release("counts", Gaussian(noise_multiplier=10.0), 3)]), charged={})

@@ -1,9 +1,6 @@
 """The first cases of each fuzzer, the same in each run, and what judges them; `make fuzz` looks further."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -13,20 +10,14 @@ from tests.end_to_end.bad_inputs import SECRET
 from tests.fuzz import seeds
 from tests.fuzz.__main__ import judge
 from tests.fuzz.targets import read_table
+from tests.programs import call_module
 
 SENTENCE = "dpwgan: error: The table is empty.\n"
 
 
 @pytest.mark.slow
 def test_readers_answer_as_documented_when_inputs_are_changed_at_random():
-    # In a process of its own: threads that other tests began would be missed in its children.
-    told = subprocess.run(
-        [sys.executable, "-m", "tests.fuzz"],
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    told = call_module("tests.fuzz")
     assert told.returncode == 0, told.stdout[-5_000:] + told.stderr[-5_000:]
     assert int(told.stdout.splitlines()[-1].split()[0]) >= 20_000
 

@@ -36,7 +36,6 @@ from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import Charge, Event, read_event
 from dpwgan.privacy.filter import PrivacyFilter, open_filter
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import Terms
 from dpwgan.privacy.unit import ONE_ROW, Unit
 from dpwgan.table.places import sync
@@ -126,11 +125,6 @@ class Book:
             f"is epsilon {self.limit.epsilon:g} at delta {self.limit.delta:g}; there is room for one of epsilon "
             f"{self.filter.find_left(others):.3g} at that delta"
         )
-
-    def foresee_release(self, releases: Iterable[Release]) -> dict[str, Any]:
-        """How far the book would be after a release. Raises: as `foresee`."""
-        epsilon = self.foresee(release.charge for release in releases)
-        return {**self.describe(), "epsilon": epsilon}
 
     def take(self, line: Line) -> None:
         """Counts one more line. Raises: KeyError, TypeError, ValueError, DpwganError for one that makes no sense."""

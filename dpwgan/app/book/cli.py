@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from dpwgan.app.book.book import Book, Entry, new_book, read_book
+from dpwgan.app.claims.cli import read_claim_file
 from dpwgan.app.claims.text import round_up
-from dpwgan.app.claims.verify_command import read_claim_file
 from dpwgan.app.commands import Command, Program
 from dpwgan.app.config import read_delta, read_epsilon
 from dpwgan.app.logs import print_lines
@@ -102,7 +102,6 @@ def _show_epsilon(epsilon: float) -> str:
 
 def _add_file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help=argparse.SUPPRESS)
-    parser.set_defaults(quiet=False)
 
 
 def _add_verify(parser: argparse.ArgumentParser) -> None:
@@ -118,8 +117,6 @@ PROGRAM = Program(
             summary="begin the book of a private table, with the limit of all releases from it",
             add_arguments=_add_new,
             run=_new,
-            reads=(),
-            writes=(),
         ),
         "show": Command(
             usage="FILE",
@@ -127,7 +124,6 @@ PROGRAM = Program(
             add_arguments=_add_file,
             run=_show,
             reads=("FILE",),
-            writes=(),
         ),
         "verify": Command(
             usage="FILE [CLAIM ...]",
@@ -135,7 +131,6 @@ PROGRAM = Program(
             add_arguments=_add_verify,
             run=_verify,
             reads=("FILE", "CLAIMS"),
-            writes=(),
         ),
     },
     epilog=EPILOG,

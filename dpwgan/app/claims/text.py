@@ -40,7 +40,9 @@ def summarise(document: Mapping[str, Any]) -> list[str]:
         told = f"Nobody who sees this table can guess {told}, and be right more than"
     waived = columns["domains_waived"]
     looks = "1 kind" if len(document["ledger"]) == 1 else f"{len(document['ledger'])} kinds"
-    sampled = "; noise on gradients is drawn in floating point" if _trains(document) else ""
+    trains = any(item.get("event") == "poisson_gaussian" for item in document["ledger"])
+    sampled = "; noise on gradients is drawn in floating point" if trains else ""
+    unbooked = f" that are not in the book {quote(document['book']['name'])}" if "book" in document else ""
     return [
         f"{told} {percent(attacker['right_at_most'])} of the time.",
         f"Protected {protected}, from everybody who sees the table, this claim or the saved model, whatever "
@@ -52,18 +54,13 @@ def summarise(document: Mapping[str, Any]) -> list[str]:
         + "".join(f" WARNING: {warning}." for warning in document["warnings"]),
         "Not covered: "
         + (f"which cells occur in {', '.join(map(show_name, waived))}; " if waived else "")
-        + f"{apart}; {_say_others(document)}, which add up with this one; messages, "
+        + f"{apart}; other releases from the same rows{unbooked}, which add up with this one; messages, "
         f"exit code and running time; what is true of a population with or without {who}.",
         f"Proved, not measured, from {looks} of noisy looks at the rows, all in the ledger. Taken as public: "
         f"{public['records']} rows, specs, settings and code"
         + (f", and a table of {public['table']['records']} rows" if "table" in public else "")
         + f". Assumed: the noise stays secret{sampled}.",
     ]
-
-
-def _say_others(document: Mapping[str, Any]) -> str:
-    apart = f" that are not in the book {quote(document['book']['name'])}" if "book" in document else ""
-    return f"other releases from the same rows{apart}"
 
 
 def _name_unit(guarantee: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
@@ -73,19 +70,10 @@ def _name_unit(guarantee: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
         who = f"all rows of any one {show_name(column)}"
         return who, "were", "other rows in their", f"are {guarantee['unit']}", "a person who is more than one of these"
     if rows > 1:
-        return (
-            f"any {rows} rows",
-            "were",
-            "other rows in their",
-            f"are any {rows} rows",
-            f"a person with more than {rows} rows",
-        )
+        who = f"any {rows} rows"
+        return who, "were", "other rows in their", f"are {who}", f"a person with more than {rows} rows"
     unit = guarantee["unit"]
     return "any one row", "was", "another row in its", f"is {unit}", "a person with more than one row"
-
-
-def _trains(document: Mapping[str, Any]) -> bool:
-    return any(item.get("event") == "poisson_gaussian" for item in document["ledger"])
 
 
 def percent(share: float) -> str:
@@ -113,13 +101,12 @@ def describe(document: Mapping[str, Any]) -> list[str]:
         relation, replace = guarantee["neighbouring_relation"], guarantee["for_replace_one"]
         lines.append(f"unit: {guarantee['unit']}; trust: {guarantee['trust_model']}; one release")
         lines.append(f"neighbours: {relation['name']}: {relation['meaning']}")
+        follows = ""
         if replace["epsilon"] is not None:
-            lines.append(
-                f"for replace-one: epsilon {round_up(replace['epsilon'], digits=6)}, delta "
-                f"{round_up(replace['delta'], digits=4)}: {replace['why']}"
+            follows = (
+                f"epsilon {round_up(replace['epsilon'], digits=6)}, delta {round_up(replace['delta'], digits=4)}: "
             )
-        else:
-            lines.append(f"for replace-one: {replace['why']}")
+        lines.append(f"for replace-one: {follows}{replace['why']}")
         lines.append(f"attacker: his bounds are proved by {guarantee['attacker']['proof']}")
     lines += describe_book(document.get("book"))
     lines += describe_accountant(document["accountant"])

@@ -151,15 +151,11 @@ def _compare(told: Any, found: Any, *, numbers: bool, at: str = "") -> Iterator[
     elif isinstance(told, list) and isinstance(found, list) and len(told) == len(found):
         for place, (one, other) in enumerate(zip(told, found, strict=True), start=1):
             yield from _compare(one, other, numbers=numbers, at=f"{at}[{place}]")
-    elif _are_numbers(told, found):
+    elif all(isinstance(value, int | float) and not isinstance(value, bool) for value in (told, found)):
         if numbers and not _are_same(told, found):
             yield f"{at} is {told!r}, and its ledger gives {found!r}"
     elif not numbers and told != found:
         yield f"{printable(at)} is not what its numbers say"
-
-
-def _are_numbers(*values: Any) -> bool:
-    return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
 
 
 def _are_same(one: float, other: float) -> bool:

@@ -61,10 +61,8 @@ PROGRAM = Program(
         shell: Command(
             usage="",
             summary=f"print the script for {shell}",
-            add_arguments=lambda parser: parser.set_defaults(quiet=False),
+            add_arguments=lambda parser: None,
             run=functools.partial(_print_script, shell=shell),
-            reads=(),
-            writes=(),
         )
         for shell in ("bash", "zsh")
     },

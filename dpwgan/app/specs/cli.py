@@ -1,12 +1,43 @@
-"""The command `dpwgan specs`: specs from dictionaries, and a list of all that is wrong with them."""
+"""The command `dpwgan specs`: drafts specs from public dictionaries, and lists all that is wrong with specs and tables.
 
-from dpwgan.app.commands import Program
-from dpwgan.app.specs import check_command, draft_command
+Privacy: a draft reads no row, unless --from-rows names a table: what is taken from it is marked in the specs as waived.
+  A check with a table reads every cell, and counts rows by column and rule. No cell is shown; the counts are for
+  whoever holds the table, and no epsilon covers them.
+"""
 
-EPILOG = f"""\
-draft: {draft_command.DETAILS}
+import argparse
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
-check: {check_command.DETAILS}
+from dpwgan.app.commands import Command, Program, write_json
+from dpwgan.app.logs import LOGGER, print_lines
+from dpwgan.drafts.entry import format_draft, list_holes
+from dpwgan.drafts.kinds import KINDS, draft_specs
+from dpwgan.drafts.rows import fill_from_rows
+from dpwgan.errors import DataError, SpecsError, UsageError, quote
+from dpwgan.table.codebook import read_codebook
+from dpwgan.table.domains import discover_domains
+from dpwgan.table.encoder import TableEncoder
+from dpwgan.table.findings import compare_header, describe
+from dpwgan.table.reader import get_format, open_table, open_undescribed
+from dpwgan.table.schema import ComputedColumn, DerivedColumn, Schema, UndiscoveredColumn
+from dpwgan.table.source import SourceTable
+from dpwgan.table.specs import Problems, load_document, survey_specs
+from dpwgan.table.stream import read_bytes
+from dpwgan.table.units import read_units
+from dpwgan.table.writer import write_bytes
+
+EPILOG = """\
+draft: what the dictionary says of a column becomes its specs. What it leaves open, a range or a list, is null in the
+draft: fill it in by hand. A run refuses a null, and check lists it.
+
+check: SPECS is data-specs.json. With DATA, the private table, every cell is read as well, and rows that break a rule
+are counted by column and rule: no epsilon covers the counts, and no cell is shown. Each problem stands on a line of its
+own, behind the line of SPECS to look at.
 
 docs/specs.md describes the specs. Nobody but a public document should say what a column may hold: a range or a list
 that is read from private rows gives those rows away.
@@ -15,9 +46,245 @@ exit codes: 0 done; 2 usage; 65 the table does not fit the specs; 66 an input is
 output cannot be created; 74 reading or writing broke off; 78 bad specs, codebook or dictionary; 130, 143 stopped by a
 signal."""
 
+_MOST_NAMED = 10
+
+Place = tuple[str, ...]
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|\n', re.DOTALL)
+_QUOTED = re.compile(r"'([\w.]+)'|\"([\w.]+)\":")
+
+
+def _add_draft(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--from", metavar="FILE", dest="dictionary", help="the dictionary; - for stdin")
+    parser.add_argument("--kind", metavar="KIND", help="what it is, where its content does not tell")
+    parser.add_argument("--table", metavar="NAME", help="which table, of a dictionary of several")
+    parser.add_argument(
+        "--from-rows",
+        metavar="DATA",
+        help="read what is left open from the rows of this table: NOT private, and the claim says for which columns",
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", default="-", help="the specs to write (default -, stdout)")
+    parser.add_argument("--quiet", action="store_true", help="say only what went wrong")
+    kinds = "\n".join(f"{name:<14}{kind.title}" for name, kind in KINDS.items())
+    parser.add_argument_group("kinds", description=kinds)
+
+
+def _check_draft(arguments: argparse.Namespace) -> None:
+    if not (arguments.dictionary or arguments.from_rows):
+        raise UsageError("--from FILE names the dictionary to draft from; --help lists what it may be")
+    if arguments.from_rows == "-":
+        raise UsageError("--from-rows must be a file: it is gone over more than once")
+    if arguments.from_rows and get_format(arguments.from_rows) == "npz":
+        raise UsageError("--from-rows reads CSV and Parquet; images need a 'layout' in the specs (docs/images.md)")
+
+
+def _draft(arguments: argparse.Namespace) -> None:
+    draft: dict[str, dict[str, Any]] = {}
+    kind = "no dictionary"
+    if arguments.dictionary:
+        kind, draft = draft_specs(read_bytes(arguments.dictionary), kind=arguments.kind, table=arguments.table)
+        kind = KINDS[kind].title
+    waived: list[str] = []
+    if arguments.from_rows:
+        draft, waived = fill_from_rows(draft, open_undescribed(arguments.from_rows, {}).frames())
+    write_bytes(arguments.output, format_draft(draft).encode())
+    holes = {name: list_holes(keys) for name, keys in draft.items()}
+    left = [f"{quote(name)} ({', '.join(keys)})" for name, keys in holes.items() if keys]
+    LOGGER.info("%s: %d of %d columns are complete", kind, len(draft) - len(left), len(draft))
+    if waived:
+        LOGGER.warning("read from the rows, and named by every claim as not covered: %s", _shorten(map(repr, waived)))
+    if left:
+        LOGGER.info("to be filled in by hand, null in the draft: %s", _shorten(left))
+
+
+def _shorten(names: Iterable[str]) -> str:
+    every = list(names)
+    more = f" and {len(every) - _MOST_NAMED} more columns" if len(every) > _MOST_NAMED else ""
+    return ", ".join(every[:_MOST_NAMED]) + more
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One thing that is wrong, and the line of the specs to look at: the key's, or else the column's."""
+
+    line: int | None
+    column: str | None
+    key: str | None = None
+    rows: int | None = None
+    problem: str
+
+
+def _add_check(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("specs", metavar="SPECS", help=argparse.SUPPRESS)
+    parser.add_argument("data", metavar="DATA", nargs="?", help=argparse.SUPPRESS)
+    parser.add_argument("--codebook", metavar="FILE", help="the codebook that the specs refer to")
+    parser.add_argument("--json", metavar="FILE", help="write the list as JSON, too; - for stdout, in its place")
+    parser.add_argument("--quiet", action="store_true", help="say only how many problems there are")
+
+
+def _check_check(arguments: argparse.Namespace) -> None:
+    if not arguments.specs or arguments.data == "":
+        raise UsageError("SPECS and DATA must not be empty")
+    if arguments.data == "-":
+        raise UsageError("DATA must be a file: it is gone over more than once")
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    content = read_bytes(arguments.specs)
+    codebook = None if arguments.codebook is None else read_codebook(arguments.codebook)
+    found = Problems()
+    schema: Schema | None = None
+    lines: dict[Place, int] = {}
+    with found.gathered():
+        document = load_document(content, found)
+        lines = find_lines(content.decode("utf-8-sig"))
+        schema = survey_specs(document, found, sha256=hashlib.sha256(content).hexdigest(), codebook=codebook)
+    wrong = sorted((_place(error, lines) for error in found.found), key=lambda problem: problem.line or 0)
+    misfits = [] if schema is None or arguments.data is None else list(_judge(arguments.data, schema, found, lines))
+    if arguments.json is not None:
+        listed = {"specs": [asdict(problem) for problem in wrong], "data": [asdict(problem) for problem in misfits]}
+        write_json(arguments.json, {"files": {"specs": arguments.specs, "data": arguments.data}, "problems": listed})
+    if arguments.json != "-" and not arguments.quiet:
+        for problem in (*wrong, *misfits):
+            print_lines([f"{arguments.specs}{'' if problem.line is None else f':{problem.line}'}: {problem.problem}"])
+    if wrong:
+        raise SpecsError(f"The specs have {_count(wrong)}" + (f", and the table {_count(misfits)}" if misfits else ""))
+    if misfits:
+        raise DataError(f"The table has {_count(misfits)}")
+    if not arguments.quiet and arguments.json != "-":
+        print_lines([f"{arguments.specs}: nothing is wrong"])
+
+
+def _judge(data: str, schema: Schema, found: Problems, lines: Mapping[Place, int]) -> Iterator[Problem]:
+    if "layout" in found.columns:
+        return  # nobody knows the names of the pixels
+    for column, rows, said in _find_misfits(data, schema, names=[*schema.by_name, *found.skipped, *found.columns]):
+        _, line = find_line(lines, column=column, sentence=said)
+        yield Problem(line=line, column=column, rows=rows, problem=f"{data}: {said}.")
+
+
+def _find_misfits(path: str, schema: Schema, *, names: Sequence[str]) -> Iterator[tuple[str | None, int | None, str]]:
+    """What is wrong with a table's form, its header against `names`, and its cells against the columns of the schema.
+
+    Of each column, rows and a sentence without its full stop. Privacy: no cell gets into a sentence.
+    Raises: InputError if the file is missing; TransferError if reading breaks off.
+    """
+    try:
+        is_image = get_format(path) == "npz"
+        table = open_table(path, schema) if is_image else open_undescribed(path, schema.by_name)
+        left_out = [column.name for column in schema.columns if not column.is_written]
+        faults = compare_header(table.header, names, may_lack=left_out)
+        for name in faults.absent:
+            yield name, None, f"the header of the table does not have the column {quote(name)}"
+        for name in faults.unknown:
+            yield None, None, f"the specs do not have the column {quote(name)} of the table"
+        if faults.untold:
+            yield None, None, f"the specs do not have {faults.untold} of the names in the first line"
+        yield from _find_illegal_cells(table, schema)
+        if schema.unit is not None:
+            read_units(table, schema.unit)
+    except DataError as error:
+        yield None, None, str(error).rstrip(".")
+
+
+def _find_illegal_cells(table: SourceTable, schema: Schema) -> Iterator[tuple[str | None, int | None, str]]:
+    columns = [column for column in schema.columns if column.name in table.header]
+    waived = [column for column in columns if isinstance(column, UndiscoveredColumn) and column.privacy == "waived"]
+    found = discover_domains(table.frames(), replace(schema, columns=tuple(waived), layout=None)).by_name
+    known = {
+        column.name: found.get(column.name, column)
+        for column in columns
+        if column.name in found or not isinstance(column, UndiscoveredColumn)
+    }
+    judged = {
+        name: column
+        for name, column in known.items()
+        if not isinstance(column, DerivedColumn | ComputedColumn) or known.keys() >= {*column.sources}
+    }
+    rules = tuple(rule for rule in schema.rules if judged.keys() >= {*rule.columns})
+    part = replace(schema, columns=tuple(judged.values()), layout=None, rules=rules)
+    for (name, rule), rows in TableEncoder(part, tuple(part.by_name)).find_misfits(table.pieces()).rows.items():
+        yield name or None, rows, describe({(name, rule): rows})
+
+
+def _place(error: SpecsError, lines: Mapping[Place, int]) -> Problem:
+    key, line = find_line(lines, column=error.column, sentence=str(error))
+    return Problem(line=line, column=error.column, key=key, problem=str(error))
+
+
+def _count(problems: list[Problem]) -> str:
+    return "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+
+
+def find_lines(text: str) -> dict[Place, int]:
+    """The line of each key of a JSON text, by the names on the way to it; of two equal ones, the later.
+
+    What stands in a list goes by its number, from 0. Lines of numbers in lists are not told. The text must be JSON.
+    """
+    lines: dict[Place, int] = {}
+    path: list[str] = []
+    # For each bracket that is open: whether it is an object's, whether a name is due in it, and how many commas it had.
+    brackets: list[tuple[bool, bool, int]] = []
+    line, name = 1, ""
+    for found in _TOKEN.finditer(text):
+        token = found[0]
+        is_object, is_due, commas = brackets[-1] if brackets else (True, False, 0)
+        if token == "\n":
+            line += 1
+        elif token in "}]":
+            brackets.pop()
+            path.pop()
+        elif token == ",":
+            brackets[-1] = is_object, is_object, commas + 1
+        elif token != ":" and (is_due or not is_object):
+            name = json.loads(token) if is_due else str(commas)
+            place = (*path[1:], name)
+            lines[place] = line
+            brackets[-1] = is_object, False, commas
+        if token in "{[":
+            path.append(name)
+            brackets.append((token == "{", token == "{", 0))
+    return lines
+
+
+def find_line(lines: Mapping[Place, int], *, column: str | None, sentence: str) -> tuple[str | None, int | None]:
+    """The key of a column that a sentence quotes, if it is there, and the line to look at."""
+    if column is None:
+        if rule := re.match(r"[Rr]ule (\d+)", sentence):
+            return None, lines.get(("rules", str(int(rule[1]) - 1)))
+        twin = re.search(r"name '(.+)' twice", sentence)
+        places = [place for place in lines if twin and place[-1] == twin[1]]
+        return None, lines[places[-1]] if places else None
+    if (column,) not in lines:
+        return None, None
+    for plain, double in _QUOTED.findall(sentence.replace(repr(column), "", 1)):
+        place = (column, *(plain or double).split("."))
+        if place in lines:
+            return plain or double, lines[place]
+    return None, lines[(column,)]
+
+
 PROGRAM = Program(
     name="dpwgan specs",
-    commands={"draft": draft_command.COMMAND, "check": check_command.COMMAND},
+    commands={
+        "draft": Command(
+            usage="--from FILE [-o FILE] [options]",
+            summary="draft specs from a public dictionary",
+            add_arguments=_add_draft,
+            check=_check_draft,
+            run=_draft,
+            reads=("dictionary", "--from_rows"),
+            writes=("--output",),
+        ),
+        "check": Command(
+            usage="SPECS [DATA] [options]",
+            summary="list all that is wrong with specs, and with a table against them",
+            add_arguments=_add_check,
+            check=_check_check,
+            run=_check,
+            reads=("SPECS", "DATA", "--codebook"),
+        ),
+    },
     epilog=EPILOG,
 )
 main = PROGRAM.main

@@ -16,6 +16,7 @@ from dpwgan.privacy.events import Gaussian, StableSelection
 from dpwgan.privacy.journal import Journal
 from dpwgan.privacy.ledger import Ledger
 from tests.ledgers import make_release, open_ledger
+from tests.programs import begin_book
 
 NOISE = Gaussian(noise_multiplier=10.0)
 LIMIT = Budget(epsilon=3.0, delta=1e-8)
@@ -24,8 +25,7 @@ ABOUT = {"method": "test", "version": "0", "delta": 1e-9, "accountant": "moments
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    new_book(tmp_path / "b.book", name="a table", limit=LIMIT, relation=NeighboringRelation.ZERO_OUT)
-    return tmp_path / "b.book"
+    return begin_book(tmp_path, LIMIT.epsilon, delta=LIMIT.delta)
 
 
 def open_account(path: Path, name: str = "run", *, life: int = 0) -> BookAccount:

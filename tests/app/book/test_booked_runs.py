@@ -8,12 +8,13 @@ import pytest
 
 from dpwgan.app import cli
 from dpwgan.app.api import Synthesizer
-from dpwgan.app.book.book import new_book, read_book
+from dpwgan.app.book.book import read_book
 from dpwgan.app.claim import Claim
 from dpwgan.errors import DataError, PrivacyError, UsageError
-from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.budget import NeighboringRelation
 from tests.end_to_end.bad_inputs import HEADER, ROWS, write_good
 from tests.lives import ASKED, QUERIES, SPECS, die, make_frame, read_journal
+from tests.programs import begin_book, read_claim
 
 FAST = ("--method", "independent", "--accountant", "moments")
 
@@ -22,29 +23,19 @@ FAST = ("--method", "independent", "--accountant", "moments")
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_good(tmp_path)
     monkeypatch.chdir(tmp_path)
-    begin(tmp_path, epsilon=4.0)
+    begin_book(tmp_path, 4.0)
     return tmp_path
-
-
-def begin(folder: Path, epsilon: float = 3.0, relation: NeighboringRelation = NeighboringRelation.ZERO_OUT) -> Path:
-    new_book(folder / "b.book", name="cases", limit=Budget(epsilon=epsilon, delta=1e-3), relation=relation)
-    return folder / "b.book"
 
 
 def run(output: str, *more: str, epsilon: str = "1", data: str = "data.csv") -> int:
     return cli.main([data, output, "specs.json", epsilon, *FAST, "--book", "b.book", *more], environment={})
 
 
-def read_claim(output: str) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(Path(f"{output}.privacy.json").read_text())
-    return document
-
-
 def test_eight_releases_cost_less_than_their_sum_and_the_next_is_refused_before_a_row_is_read(folder, capfd):
     for number in range(8):
         assert run(f"{number}.csv") == 0
         book = read_book("b.book")
-        assert read_claim(f"{number}.csv")["book"] == {
+        assert read_claim(Path(), f"{number}.csv")["book"] == {
             "name": "cases",
             "line": book.seals[-2],  # the last one notes the output
             "epsilon": book.spent[-1],
@@ -100,12 +91,12 @@ def test_more_rows_of_a_model_cost_nothing_and_leave_the_book_as_it_was(folder):
     before = (folder / "b.book").read_bytes()
     assert cli.main(["--from-model", "model", "more.csv"], environment={"DPWGAN_BOOK": "b.book"}) == 0
     assert (folder / "b.book").read_bytes() == before
-    assert read_claim("more.csv")["book"] == read_claim("out.csv")["book"]
+    assert read_claim(Path(), "more.csv")["book"] == read_claim(Path(), "out.csv")["book"]
 
 
 def test_claim_says_which_releases_it_stands_beside(folder):
     assert run("out.csv") == 0
-    text = Claim(document=read_claim("out.csv")).to_text()
+    text = Claim(document=read_claim(Path(), "out.csv")).to_text()
     assert "book 'cases': all releases in it together, however each was chosen in the light of those before" in text
     assert "not covered: releases from the same rows that are not in the book 'cases'" in text
     assert "a second run of this tool" not in text
@@ -121,7 +112,7 @@ def make(path: Path, checkpoint: Path | None = None, *, resume: bool = False, **
 
 
 def test_run_that_was_killed_stays_charged_and_is_not_charged_twice_when_it_goes_on(tmp_path):
-    path, kept = begin(tmp_path, epsilon=3 * ASKED), tmp_path / "kept"
+    path, kept = begin_book(tmp_path, epsilon=3 * ASKED), tmp_path / "kept"
     die(kept, 45, book=path)
     reserved = read_book(path)
     assert [entry.settled for entry in reserved.entries.values()] == [False]
@@ -137,7 +128,7 @@ def test_run_that_was_killed_stays_charged_and_is_not_charged_twice_when_it_goes
 
 
 def test_run_whose_first_release_was_lost_is_charged_for_both_plans(tmp_path):
-    path, kept = begin(tmp_path, epsilon=3 * ASKED), tmp_path / "kept"
+    path, kept = begin_book(tmp_path, epsilon=3 * ASKED), tmp_path / "kept"
     die(kept, 4, book=path)
     before = read_book(path).spent[-1]
     claim = make(path, kept, resume=True).fit(make_frame()).claim()
@@ -151,16 +142,16 @@ def test_run_whose_first_release_was_lost_is_charged_for_both_plans(tmp_path):
 
 def test_run_goes_on_with_its_own_book_only(tmp_path):
     kept = tmp_path / "kept"
-    die(kept, 12, book=begin(tmp_path, epsilon=3 * ASKED))
+    die(kept, 12, book=begin_book(tmp_path, epsilon=3 * ASKED))
     (tmp_path / "other").mkdir()
     with pytest.raises(UsageError, match="has another book"):
-        make(begin(tmp_path / "other"), kept, resume=True).fit(make_frame())
+        make(begin_book(tmp_path / "other"), kept, resume=True).fit(make_frame())
     with pytest.raises(UsageError, match="has another book"):
         Synthesizer(SPECS, ASKED, checkpoint=kept, resume=True, **QUERIES).fit(make_frame())
 
 
 def test_lists_that_are_paid_for_count_and_their_plan_is_set_aside_anew(tmp_path):
-    path = begin(tmp_path)
+    path = begin_book(tmp_path)
     specs = {**SPECS, "a": {"type": "enum", "values_from": "data", "domain_privacy": "private", "missing": ["-"]}}
     claim = make(path, specs=specs, method="independent", settings={}).fit(make_frame()).claim()
     kinds = [json.loads(line) for line in path.read_text().splitlines()]
@@ -172,7 +163,7 @@ def test_lists_that_are_paid_for_count_and_their_plan_is_set_aside_anew(tmp_path
 
 
 def test_rows_are_not_read_when_the_book_is_full(tmp_path):
-    path = begin(tmp_path, epsilon=0.9)
+    path = begin_book(tmp_path, epsilon=0.9)
     make(path).fit(make_frame())
     broken = make_frame()
     broken.loc[0, "a"] = "none of them"
@@ -185,11 +176,11 @@ def test_rows_are_not_read_when_the_book_is_full(tmp_path):
 @pytest.mark.parametrize("option", [{"seed": 1}, {"method": "loss-noise-gan", "no_guarantee": True, "settings": {}}])
 def test_run_without_a_guarantee_has_no_place_in_a_book(tmp_path, option):
     with pytest.raises(UsageError, match="has no place in a book"):
-        make(begin(tmp_path), **option)
+        make(begin_book(tmp_path), **option)
 
 
 def test_run_of_other_neighbours_is_refused(tmp_path):
-    path = begin(tmp_path, relation=NeighboringRelation.REPLACE_ONE)
+    path = begin_book(tmp_path, relation=NeighboringRelation.REPLACE_ONE)
     with pytest.raises(UsageError, match="is for neighbours replace-one, and this run's are zero-out"):
         make(path).fit(make_frame())
     assert len(read_book(path).seals) == 1
@@ -197,7 +188,7 @@ def test_run_of_other_neighbours_is_refused(tmp_path):
 
 def test_run_of_another_unit_is_refused(tmp_path):
     with pytest.raises(UsageError, match="is for the unit one row, and this run's is any 3 rows"):
-        make(begin(tmp_path), rows_per_unit=3).fit(make_frame())
+        make(begin_book(tmp_path), rows_per_unit=3).fit(make_frame())
     assert len(read_book(tmp_path / "b.book").seals) == 1
 
 
@@ -205,6 +196,6 @@ def test_claim_of_a_booked_run_is_found_whole_when_it_is_verified(folder):
     from dpwgan.app.claims.verification import find_faults
 
     assert run("out.csv") == 0
-    document = read_claim("out.csv")
+    document = read_claim(Path(), "out.csv")
     assert list(find_faults(Claim(document=document))) == []
     assert "releases from the same rows that are not in the book 'cases', which add up" in " ".join(document["summary"])

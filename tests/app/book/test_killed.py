@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -16,13 +15,13 @@ import pytest
 
 from dpwgan.app import pipeline
 from dpwgan.app.api import Synthesizer
-from dpwgan.app.book.book import new_book, read_book
+from dpwgan.app.book.book import read_book
 from dpwgan.app.config import RunConfig, SynthesisConfig
 from dpwgan.app.delivery import Voice
 from dpwgan.errors import InputError, PrivacyError
-from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.ledger import Ledger
 from tests.lives import ASKED, QUERIES, RECORDS, SPECS, make_frame
+from tests.programs import begin_book, call_module
 
 SEEN = ("write", "fsync", "rename", "unlink")
 RUNS: dict[str, dict[str, Any]] = {
@@ -135,14 +134,13 @@ def sweep(folder: Path, name: str, *, every: int) -> list[int]:
     """How often a run had read rows at each moment at which it was killed, the last of which is its end."""
     make_frame().to_csv(folder / "data.csv", index=False)
     (folder / "specs.json").write_text(json.dumps(SPECS))
-    limit = Budget(epsilon=2 * ASKED, delta=1e-3)
-    new_book(folder / "new.book", name="b", limit=limit, relation=NeighboringRelation.ZERO_OUT)
+    begin_book(folder, 2 * ASKED)
     reads: list[int] = []
     moment, ended = 0, False
     while not ended:
         own = folder / str(moment)
         own.mkdir()
-        shutil.copy(folder / "new.book", own / "b.book")
+        shutil.copy(folder / "b.book", own)
         code = run_and_die(own, name, moment)
         assert code in (0, -signal.SIGKILL)
         ended = code == 0
@@ -171,14 +169,7 @@ def sweep(folder: Path, name: str, *, every: int) -> list[int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_book_holds_all_that_was_read_when_a_run_is_killed_at_any_moment(tmp_path, name):
-    # In a process of its own: threads that other tests began would be missed in its children.
-    told = subprocess.run(
-        [sys.executable, "-m", "tests.app.book.test_killed", str(tmp_path), name, str(EVERY[name])],
-        cwd=Path(__file__).parents[3],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    told = call_module("tests.app.book.test_killed", tmp_path, name, str(EVERY[name]))
     assert told.returncode == 0, told.stderr
     reads = json.loads(told.stdout)
     # 30 kills and more in both runs.

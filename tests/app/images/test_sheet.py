@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from dpwgan.app.images.sheet import GAP, lay_out_sheet, stretch, write_png
+from dpwgan.app.images.cli import GAP, lay_out_sheet, stretch, write_png
 
 HEIGHT, WIDTH, SCALE = 2, 3, 2
 SHAPES = st.tuples(st.integers(1, 6), st.integers(1, 6), st.sampled_from([1, 3]))

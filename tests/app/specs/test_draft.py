@@ -14,6 +14,7 @@ from dpwgan.drafts.entry import list_holes
 from dpwgan.table.encoded import EncodedTable, choose_number_type
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.specs import read_specs
+from tests.programs import read_claim
 
 DICTIONARIES = Path(__file__).resolve().parents[2] / "drafts" / "dictionaries"
 ROOT = Path(__file__).parents[3]
@@ -36,8 +37,7 @@ def run(folder: Path) -> dict[str, Any]:
     files = [str(folder / name) for name in ("data.csv", "out.csv", "specs.json")]
     assert main(["specs", "check", files[2], files[0]]) == 0
     assert main(["run", *files, "2", "--method", "independent", "--seed", "1", "--quiet"]) == 0
-    claim: dict[str, Any] = json.loads((folder / "out.csv.privacy.json").read_text())
-    return claim
+    return read_claim(folder)
 
 
 # Of each dictionary: what its draft leaves open, filled in by hand, and cells of rows that it describes.
