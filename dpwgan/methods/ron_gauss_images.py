@@ -1,7 +1,7 @@
 """Images under RON-Gauss: sizes and the mean of all pictures, the classes' mean pictures, and covariances.
 
-A picture of 784 pixels would be in 785 one-way histograms; here one picture moves one vector, or matrix, of length 1 in
-each of three releases.
+That is the paper's own shape of release: a picture of 784 pixels would be in 785 one-way histograms; here one picture
+moves one vector, or matrix, of length 1 in each of three releases.
 """
 
 import math

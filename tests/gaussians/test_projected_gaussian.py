@@ -32,8 +32,8 @@ def covariance_of_independent_columns() -> np.ndarray:
 
 
 def test_points_are_centred_and_as_spread_as_the_columns_when_shares_are_known():
-    assert [(piece.start, piece.stop) for piece in COORDINATES.slices] == [(0, 3), (3, 3), (3, 4), (4, 5)]
-    for shares, points in zip(SHARES, COORDINATES.points, strict=True):
+    assert [column.piece for column in COORDINATES.columns] == [slice(0, 3), slice(3, 3), slice(3, 4), slice(4, 5)]
+    for shares, _, _, points in COORDINATES.columns:
         np.testing.assert_allclose(shares @ points, 0, atol=1e-15)
         assert np.abs(points).max(initial=0) <= 1
     expected = covariance_of_independent_columns()
@@ -45,7 +45,7 @@ def test_projection_equals_a_product_when_points_are_written_out():
     rng = np.random.default_rng(1)
     groups = np.stack([rng.integers(0, len(shares), 50) for shares in SHARES], axis=1)
     matrix = rng.standard_normal((5, 2))
-    dense = np.hstack([points[groups[:, column]] for column, points in enumerate(COORDINATES.points)])
+    dense = np.hstack([column.points[groups[:, place]] for place, column in enumerate(COORDINATES.columns)])
     np.testing.assert_allclose(COORDINATES.project(groups, matrix), dense @ matrix, atol=1e-12)
 
 

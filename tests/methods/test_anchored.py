@@ -82,20 +82,6 @@ def test_budget_is_met_by_one_accountant_when_planned_by_any_rule(anchor, relati
     assert as_one == pytest.approx(share * whole, rel=1e-9)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("anchor", ANCHORS)
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("epsilon", [0.05, 1.0, 30.0])
-def test_total_is_that_of_other_formulas_when_accounted_by_moments(anchor, relation, epsilon):
-    plan = make_shipped_plan(anchor=anchor, epsilon=epsilon, relation=relation, rule="moments")
-    claimed = reserve(plan).guarantee().epsilon
-    again = epsilon_with_critic(get_charges(plan), delta=DELTA, relation=relation)
-    assert claimed == pytest.approx(again, rel=1e-4)
-    if epsilon == 1.0:
-        # Not so where the critic's steps are left out of the total.
-        assert epsilon_with_critic(get_charges(plan)[:-1], delta=DELTA, relation=relation) < 0.998 * claimed
-
-
 @pytest.mark.parametrize("records", [1, 3, 5_000])
 @pytest.mark.parametrize("columns", [NARROW[:1], NARROW[:2]])
 @pytest.mark.parametrize("anchor", ANCHORS)

@@ -25,11 +25,8 @@ from dpwgan.privacy.events import Laplace
 from tests.ledgers import Watcher, open_ledger, watch_reads
 from tests.marginals.groups import make_groups, make_probabilities, replace_row
 from tests.methods.privacy_totals import (
-    epsilon_from_curve,
-    epsilon_from_rho,
     gaussian_delta,
     split,
-    tighter_epsilon_from_rho,
     total_rho,
 )
 from tests.methods.runs import NARROW, fit, make_plan, make_table, reserve
@@ -44,27 +41,6 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "one-layer": ("query-gan", {"oracle": "one-layer"}),
     "independent": ("independent", {}),
 }
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("epsilon", EPSILONS)
-def test_total_is_that_of_other_formulas_when_accounted_by_moments(kind, relation, epsilon):
-    name, chosen = KINDS[kind]
-    # Of Laplace noise, which it may have too, nothing is said here.
-    chosen = {**chosen, "noise": "gaussian"} if name == "independent" else chosen
-    plan = make_plan(name, make_table(300).shape, epsilon=epsilon, relation=relation, **chosen)
-    claimed = reserve(plan).guarantee().epsilon
-    charges = [release.charge for release in plan.releases]
-    assert 0.99 * epsilon < claimed <= epsilon
-    # zCDP alone, by two conversions: the claim is no more, and not much less, than the better one.
-    rho = total_rho(charges, relation=relation)
-    assert claimed <= epsilon_from_rho(rho, delta=DELTA)
-    by_rho = tighter_epsilon_from_rho(rho, delta=DELTA)
-    assert 0.85 * by_rho <= claimed <= by_rho * 1.01
-    # The Renyi curve, with each selection's exact range.
-    assert claimed == pytest.approx(epsilon_from_curve(charges, delta=DELTA, relation=relation), rel=1e-6)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -226,13 +226,12 @@ def _train(networks: Networks, plan: PublishedDesign, run: Run) -> tuple[npt.NDA
         noise_rng=run.ledger.lend_streams(GENERATOR_LABEL).noise,
     )
     train_plainly(
+        run,
         label=GENERATOR_LABEL,
         records=plan.shape.records,
         batch_size=plan.batch,
         steps=plan.steps,
         critic_step=steps,
-        ledger=run.ledger,
-        progress=run.progress,
     )
     weights = tuple(weight.numpy() for weight in networks.generator_weights)
     refuse_unless_finite(weights)

@@ -10,22 +10,21 @@ import tensorflow as tf
 
 from dpwgan.critic.private_step import FusedStep
 from dpwgan.errors import PrivacyError, UsageError
-from dpwgan.methods.published.dp_gan import DpGan, make_discriminator
+from dpwgan.methods.published.dp_gan import DpGan, RonDpGan, make_discriminator
 from dpwgan.methods.published.generators import SmoothGenerator, TableRefiner
 from dpwgan.methods.published.published_gan import GENERATOR_CLIP, count_microbatches, provable_epsilon
 from dpwgan.methods.published.published_steps import PublishedSteps
-from dpwgan.methods.published.ron_dp_gan import RonDpGan
 from dpwgan.methods.published.samplers import RefinedTable, SmoothSampler, draw_groups
 from dpwgan.methods.registry import make_settings
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.events import DiscreteGaussian, Gaussian, PoissonGaussian, Unprotected
+from dpwgan.privacy.events import Gaussian, Unprotected
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.encoded import EncodedTable, TableShape
 from tests.critic.tables import make_steps
 from tests.ledgers import make_release
 from tests.methods.images import make_images
-from tests.methods.privacy_totals import epsilon_with_critic, total_rho
+from tests.methods.privacy_totals import total_rho
 from tests.methods.runs import fit as fit_run
 from tests.methods.runs import make_plan as plan_run
 from tests.methods.runs import make_table, reserve
@@ -76,26 +75,12 @@ def get_tables() -> dict[str, tuple[EncodedTable, TableShape]]:
     return {"table": (table, table.shape), "images": make_images(80, side=8)}
 
 
-@pytest.mark.parametrize("relation", list(NeighboringRelation))
-@pytest.mark.parametrize("kind", ["table", "images"])
-@pytest.mark.parametrize("name", METHODS)
-def test_charges_add_up_to_the_budget_when_they_are_added_up_anew(name, kind, relation):
-    others = [(Gaussian(noise_multiplier=30.0), 1)]
-    plan = make_plan(name, get_tables()[kind][1], relation=relation, others=others, steps=30)
-    charges = [*others, *(release.charge for release in plan.releases)]
-    total = epsilon_with_critic(charges, delta=BUDGET.delta, relation=relation)
-    assert total == pytest.approx(BUDGET.epsilon, rel=5e-3)
-    kinds = [type(event) for event, _ in charges[1:]]
-    prior = {"table": [DiscreteGaussian, Gaussian], "images": [Gaussian] * 3}[kind] if name == "ron-dp-gan" else []
-    assert kinds == [*prior, PoissonGaussian]
-
-
 @pytest.mark.parametrize("share", [0.2, 0.8])
 def test_prior_gets_its_share_of_rho_when_one_is_asked_for(share):
     plan = make_plan("ron-dp-gan", make_table(3_000).shape, prior_share=share)
     release = [release.charge for release in plan.design.prior.releases]
     rho = total_rho(release, relation=ZERO_OUT)
-    steps = plan.design.game.steps
+    steps = plan.design.steps
     # By the central limit: T steps at rate q are about one Gaussian of noise multiplier s / (q sqrt T).
     of_steps = steps.sampling_probability**2 * steps.steps / (2 * steps.noise_multiplier**2)
     assert rho / (rho + of_steps) == pytest.approx(share, rel=1e-6)
