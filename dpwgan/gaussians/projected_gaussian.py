@@ -164,6 +164,11 @@ class ProjectedGaussian:
         if not is_sound:
             raise DpwganError("Internal error: a projected Gaussian's arrays do not fit together.")
 
+    @property
+    def dimension(self) -> int:
+        """Dimensions of the projection."""
+        return int(self.projection.shape[1])
+
     @functools.cached_property
     def coordinates(self) -> Coordinates:
         """The coordinates of the columns."""
@@ -175,7 +180,7 @@ class ProjectedGaussian:
         Shapes: (records, width).
         """
         coordinates = self.coordinates
-        inside = rng.standard_normal((records, self.projection.shape[1])) @ self.factor.T
+        inside = rng.standard_normal((records, self.dimension)) @ self.factor.T
         points = np.empty((records, coordinates.width))
         for shares, _, piece, values in coordinates.columns:
             if piece.stop > piece.start:
@@ -213,7 +218,7 @@ class ProjectedGaussian:
 
     def draw(self, records: int, *, rng: np.random.Generator) -> EncodedTable:
         """Draws rows. Privacy: post-processing of releases; free, however often."""
-        width = self.coordinates.width + self.projection.shape[1]
+        width = self.coordinates.width + self.dimension
         most = max(1, _PIECE_BYTES // (8 * max(1, width)))
         pieces = [self.to_groups(self.draw_points(size, rng=rng)) for size in cut_sizes(records, most=most)]
         groups = np.concatenate(pieces) if pieces else np.zeros((0, len(self.is_rank)), np.int32)

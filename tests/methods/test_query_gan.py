@@ -153,23 +153,16 @@ def test_certificate_fails_no_more_often_than_it_says_when_run_again_and_again(s
 
 
 def certify(
-    groups: npt.NDArray[np.int32],
-    probabilities: npt.NDArray[np.float32],
-    *,
-    records: int,
-    noise_multiplier: float = 2.0,
+    groups: npt.NDArray[np.int32], probabilities: npt.NDArray[np.float32], *, records: int, noise: float = 2.0
 ) -> tuple[Certificate, Watcher]:
     watcher = Watcher()
-    release = plan_certificate(noise_multiplier=noise_multiplier, records=records)
-    ledger = open_ledger([release], observers=[watcher])
+    ledger = open_ledger([plan_certificate(noise_multiplier=noise, records=records)], observers=[watcher])
     return certify_pairs(hold_groups(groups, LAYOUT, records=records), probabilities, ledger=ledger), watcher
 
 
-def find_exact(
-    groups: npt.NDArray[np.int32], probabilities: npt.NDArray[np.float32], *, records: int
-) -> tuple[float, float]:
+def find_exact(*rows: Any, records: int) -> tuple[float, float]:
     """What is given noise, and with what sensitivity."""
-    _, watcher = certify(groups, probabilities, records=records)
+    _, watcher = certify(*rows, records=records)
     (exact,), (release,) = watcher.exact, watcher.releases
     return float(exact[0]), release.sensitivity
 
@@ -191,12 +184,8 @@ def test_worst_error_moves_by_no_more_than_one_record_when_a_record_goes_or_chan
 
 
 def test_certificate_says_what_it_is_of_when_described():
-    certificate, _ = certify(
-        make_groups(60, sizes=SIZES, seed=1),
-        make_probabilities(5, sizes=SIZES, seed=2),
-        records=60,
-        noise_multiplier=1e6,
-    )
+    groups, probabilities = make_groups(60, sizes=SIZES, seed=1), make_probabilities(5, sizes=SIZES, seed=2)
+    certificate, _ = certify(groups, probabilities, records=60, noise=1e6)
     described = certificate.describe()
     assert described["kind"] == "two-way marginals"
     assert "alpha" in described["statement"]

@@ -182,9 +182,7 @@ class PrivatePenaltyStep:
     def clipped_sum(self, rows: npt.NDArray[np.int64]) -> list[tf.Tensor]:
         """Limits how far one record can move the critic, then adds the records up.
 
-        Privacy: zeroing out a record moves the result by at most the plan's `l2_clip_norm` in L2, over all weights
-          jointly. No noise is added here; latents and mixing are secrets of the steps. A record whose gradient is not
-          finite counts as zero.
+        Privacy: as `clip_and_sum`. No noise is added here; latents and mixing are secrets of the steps.
         Shapes: `rows` (b,), b may be 0; the result is like the critic's weights.
         """
         secrets = self._steps.secrets

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from dpwgan.critic.private_step import FusedStep
-from dpwgan.errors import PrivacyError, UsageError
+from dpwgan.errors import UsageError
 from dpwgan.methods.published.dp_gan import DpGan, RonDpGan, make_discriminator
 from dpwgan.methods.published.generators import SmoothGenerator, TableRefiner
 from dpwgan.methods.published.published_gan import GENERATOR_CLIP, count_microbatches, provable_epsilon
@@ -22,7 +22,6 @@ from dpwgan.privacy.events import Gaussian, Unprotected
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.encoded import EncodedTable, TableShape
 from tests.critic.tables import make_steps
-from tests.ledgers import make_release
 from tests.methods.images import make_images
 from tests.methods.privacy_totals import total_rho
 from tests.methods.runs import fit as fit_run
@@ -88,27 +87,15 @@ def test_prior_gets_its_share_of_rho_when_one_is_asked_for(share):
     assert first.stddev / math.sqrt(first.cells) < second.noise_multiplier
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["table", "images"])
 @pytest.mark.parametrize("name", METHODS)
-def test_published_run_states_nothing_when_the_generator_has_the_noise(name, kind):
-    encoded, shape = get_tables()[kind]
-    plan = make_plan(name, shape, **PLAIN)
-    event = plan.releases[-1].event
+def test_published_plan_says_what_was_published_and_what_can_be_proved_when_the_generator_has_the_noise(name, kind):
+    event = make_plan(name, get_tables()[kind][1], **PLAIN).releases[-1].event
     assert isinstance(event, Unprotected)
     assert event.published is not None
     assert event.published.epsilon == BUDGET.epsilon
     assert event.published.provable_epsilon is not None
     assert event.published.provable_epsilon > 100 * BUDGET.epsilon
-    with pytest.raises(PrivacyError, match="has no guarantee"):
-        Ledger(BUDGET, accountant=plan.choice.accountant, neighboring_relation=ZERO_OUT).reserve(
-            make_release("steps", event, 1, mechanism="steps")
-        )
-    _, ledger, sampled = fit(name, encoded, plan)
-    assert sampled.records == 70
-    assert all(line["charged"] == line["reserved"] for line in ledger.itemise())
-    with pytest.raises(PrivacyError):
-        ledger.guarantee()
 
 
 @pytest.mark.parametrize(("noise", "steps", "microbatches"), [(1.1, 50, 50), (40.0, 3, 2), (300.0, 10, 5)])
