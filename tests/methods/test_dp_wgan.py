@@ -7,7 +7,7 @@ import pytest
 
 from dpwgan.critic.device import prepare_device
 from dpwgan.critic.plan import TrainingDesign
-from dpwgan.errors import ResourceError, UsageError
+from dpwgan.errors import UsageError
 from dpwgan.methods import dp_wgan
 from dpwgan.methods.dp_wgan import DpWgan
 from dpwgan.methods.settings import AnchoredSettings
@@ -80,17 +80,6 @@ def test_marginals_are_learnt_when_the_table_is_lopsided():
     share = float(np.mean(fit(lopsided, plan, epsilon=20.0).codes[:, five.source] == 3))
     # Of five categories, an untrained generator gives a fifth to each; the table holds 0.84.
     assert 0.7 < share < 0.95
-
-
-def test_a_gpu_is_refused_when_there_is_none():
-    import tensorflow as tf
-
-    if tf.config.list_physical_devices("GPU"):
-        pytest.skip("this machine has a GPU")
-    encoded = make_encoded(50)
-    plan = make_plan(encoded, steps=2)
-    with pytest.raises(ResourceError):
-        DpWgan().fit(complete(plan), make_run(encoded, ledger=make_ledger(plan), device="gpu"))
 
 
 def test_fit_refuses_when_training_ends_in_numbers_that_are_not_finite():
