@@ -14,25 +14,16 @@ from dpwgan.methods.settings import AnchoredSettings
 from dpwgan.plan import Plan
 from dpwgan.table.encoded import EncodedTable
 from tests.critic.tables import make_encoded, make_ledger, make_plan, needs_reference
+from tests.methods.runs import fit as fit_run
 from tests.plans import make_terms
-from tests.rows import make_run
 
 
-def complete(training: TrainingDesign) -> Plan[TrainingDesign]:
-    """Has a plan of steps whose noise is a test's own business."""
-    return Plan(design=training, shape=training.shape, choice=make_terms().choose_nothing())
-
-
-def fit(encoded: EncodedTable, plan: TrainingDesign, *, seed: int = 1, epsilon: float = 1.0) -> EncodedTable:
-    ledger = make_ledger(plan, epsilon=epsilon)
-    fitted = DpWgan().fit(complete(plan), make_run(encoded, ledger=ledger, seed=seed))
-    assert ledger.itemise()[0]["charged"] == plan.steps
-    parts = list(fitted.sample(2_000, rng=np.random.default_rng(0)))
-    return EncodedTable(
-        codes=np.concatenate([part.codes for part in parts]),
-        numbers=np.concatenate([part.numbers for part in parts]),
-        spans=encoded.spans,
-    )
+def fit(encoded: EncodedTable, training: TrainingDesign, *, epsilon: float = 1.0) -> EncodedTable:
+    """Fits by a plan whose noise is a test's own business, and samples."""
+    plan = Plan(design=training, shape=training.shape, choice=make_terms().choose_nothing())
+    done = fit_run("dp-wgan", encoded, plan, ledger=make_ledger(training, epsilon=epsilon), records=2_000)
+    assert done.ledger.itemise()[0]["charged"] == training.steps
+    return done.sampled
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """QueryGAN and its baseline as whole runs: legal cells, totals by other formulas, and the certificate's rate."""
 
 import dataclasses
+import itertools
 from collections import Counter
 from typing import Any
 
@@ -115,14 +116,12 @@ LAYOUT = GroupLayout(SIZES)
 def find_worst_error(groups: npt.NDArray[np.int32], probabilities: npt.NDArray[np.float32], *, records: int) -> float:
     """The largest difference of shares over all cells of all pairs, by loops in float64."""
     worst = 0.0
-    for left in range(len(SIZES)):
-        for right in range(left + 1, len(SIZES)):
-            for a in range(SIZES[left]):
-                for b in range(SIZES[right]):
-                    share = np.count_nonzero((groups[:, left] == a) & (groups[:, right] == b)) / records
-                    one = probabilities[:, LAYOUT.starts[left] + a].astype(np.float64)
-                    other = probabilities[:, LAYOUT.starts[right] + b].astype(np.float64)
-                    worst = max(worst, abs(share - float((one * other).mean())))
+    for left, right in itertools.combinations(range(len(SIZES)), 2):
+        for a, b in np.ndindex(SIZES[left], SIZES[right]):
+            share = np.count_nonzero((groups[:, left] == a) & (groups[:, right] == b)) / records
+            one = probabilities[:, LAYOUT.starts[left] + a].astype(np.float64)
+            other = probabilities[:, LAYOUT.starts[right] + b].astype(np.float64)
+            worst = max(worst, abs(share - float((one * other).mean())))
     return worst
 
 

@@ -95,7 +95,7 @@ class FormalDesign:
         """That of the game, and gradients row by row; of images that of both small networks."""
         if self.frame is None:
             return self.game.cost + Cost(working_bytes=512 * 2**20)
-        pixels = len(self.frame.grid.sources)
+        pixels = self.frame.grid.pixels
         held = self.game.batch_size + self.critic.generated_batch_size + _IMAGE_GENERATOR_BATCH
         rows = self.game.batch_size + _IMAGE_GENERATOR_STEPS * _IMAGE_GENERATOR_BATCH
         return Cost(
@@ -202,7 +202,7 @@ def _plan_formally(shape: TableShape, terms: Terms, *, settings: DpCriticSetting
     design = FormalDesign(
         game=game,
         classes=scale_classes(training.choice.noise),
-        frame=SmoothFrame(grid=game.grid, dimension=min(_DIMENSION, len(game.grid.sources))),
+        frame=SmoothFrame(grid=game.grid, dimension=min(_DIMENSION, game.grid.pixels)),
         critic=training.design,
     )
     return Plan(design=design, shape=shape, choice=training.choice)

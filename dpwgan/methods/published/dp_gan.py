@@ -101,10 +101,10 @@ class DpGanDesign:
             noise = plan.steps * rows * sum(plan.settings.hidden_critic) * _SECONDS_OF_NOISE
             return before + (plan.cost + Cost(seconds=noise))
         products, classes = space.features**2, space.grid.classes
-        numbers = space.pixels * (4 * space.dimension + 8 * batch)
+        numbers = space.grid.pixels * (4 * space.dimension + 8 * batch)
         numbers += products * (3 * classes + int(4 * plan.expected_batch_size))
         step = 6e-9 * products * (plan.expected_batch_size + classes)
-        a_round = 1e-10 * batch * (space.pixels * space.dimension + products * classes) + 3e-9 * batch * products
+        a_round = 1e-10 * batch * (space.grid.pixels * space.dimension + products * classes) + 3e-9 * batch * products
         seconds = TENSORFLOW_SECONDS + plan.steps * (step + plan.settings.generator_steps * a_round)
         return before + replace(plan.cost + Cost(working_bytes=4 * numbers), seconds=seconds)
 
@@ -220,7 +220,7 @@ def _lay_out_space(shape: TableShape, settings: DpGanSettings) -> tuple[CosineSp
         if settings.projection_dimension is not None:
             raise UsageError("projection-dimension is for images whose every column is a pixel, or the label")
         return None, shape
-    pixels = len(grid.sources)
+    pixels = grid.pixels
     asked = settings.projection_dimension or _DIMENSION
     if settings.projection_dimension is not None and asked > pixels:
         raise UsageError(f"projection-dimension must be at most {pixels:,}, the number of pixels")
@@ -310,7 +310,7 @@ def _fit_from_prior(plan: DpGanDesign | PublishedDesign, run: Run) -> RefinedTab
     if isinstance(prior, RonGaussImageDesign):
         images = unpack_model(released, GaussianImages.load)
         # As published, the discriminator sees every pixel.
-        everything = CosineSpace(grid=prior.grid, most=min(len(prior.grid.sources), MOST_DIMENSION))
+        everything = CosineSpace(grid=prior.grid, most=min(prior.grid.pixels, MOST_DIMENSION))
         space = None if isinstance(plan, PublishedDesign) else plan.space
         space = space or everything
         generator = SmoothGenerator(space, latent=images.latent, hidden=hidden, prior=images, rng=rng)

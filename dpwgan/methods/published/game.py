@@ -3,7 +3,6 @@
 `PlainDesign` and `fit_plainly` are for those without a guarantee: they count what they read.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
@@ -75,7 +74,7 @@ class Game:
     def cost(self) -> Cost:
         """Rows, weights and their copies, one batch; the time of training."""
         if self.grid is not None:
-            working = 64 * 2**20 + 4 * self.batch_size * 1_000 * math.prod(self.grid.shape)
+            working = 64 * 2**20 + 4 * self.batch_size * 1_000 * self.grid.pixels
         else:
             hidden, weights = sum(self.hidden_critic) + sum(self.hidden_generator), self._count_weights()
             working = 4 * (10 * weights + self.batch_size * (60 * self.shape.width + 12 * hidden))
@@ -101,7 +100,7 @@ class Game:
     def estimate_step(self, *, product_rate: float) -> float:
         """Estimates what a critic step and its part of a generator step take, in seconds."""
         if self.grid is not None:
-            a_pass = self.batch_size * math.prod(self.grid.shape) * _SECONDS_A_PIXEL
+            a_pass = self.batch_size * self.grid.pixels * _SECONDS_A_PIXEL
         else:
             products = 6 * self.batch_size * self._count_weights()
             a_pass = products / product_rate + len(self.shape.spans) * _SECONDS_A_SPAN

@@ -86,8 +86,8 @@ class SmoothGenerator:
         self.latent = latent if prior is None else prior.latent
         shares = np.full(space.grid.classes, 1.0 / space.grid.classes) if prior is None else prior.shares
         # The network's output becomes pixels, and pixels points, each by one product.
-        self._drawing = tf.constant(space.amplitudes[:, np.newaxis] * space.basis, tf.float32)
-        self._looking = tf.constant(space.basis.T * space.weights, tf.float32)
+        self._drawing = tf.constant(space.amplitudes[:, np.newaxis] * space.basis.pictures, tf.float32)
+        self._looking = tf.constant(space.basis.pictures.T * space.weights, tf.float32)
         if prior is not None:
             self._locations, self._spreads, self._loadings = (tf.constant(part, tf.float32) for part in prior.weights)
         sizes = [self.latent + space.grid.classes, *hidden, space.dimension]

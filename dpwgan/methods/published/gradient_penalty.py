@@ -190,8 +190,7 @@ class PrivatePenaltyStep:
         for start in range(0, len(rows), self._rows_a_piece):
             piece = rows[start : start + self._rows_a_piece]
             there = np.arange(self._rows_a_piece) < len(piece)
-            padded = np.zeros(self._rows_a_piece, np.int64)
-            padded[: len(piece)] = piece
+            padded = np.pad(piece, (0, self._rows_a_piece - len(piece)))
             # Latents are normal; the uniforms of a table's generator come second.
             latent, *others = self._networks.input_widths
             inputs = (
@@ -199,9 +198,7 @@ class PrivatePenaltyStep:
                 *(secrets.random((self._rows_a_piece, width), dtype=np.float32) for width in others),
             )
             mixing = secrets.random(self._rows_a_piece, dtype=np.float32)
-            parts = self._piece(
-                *map(tf.constant, (padded, there)), tuple(map(tf.constant, inputs)), tf.constant(mixing)
-            )
+            parts = self._piece(padded, there, inputs, mixing)
             sums = [total + part for total, part in zip(sums, parts, strict=True)]
         return sums
 

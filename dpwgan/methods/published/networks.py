@@ -169,7 +169,7 @@ class PointNetworks(LabelledNetworks):
     ) -> None:
         self._dimension = frame.dimension
         origin = tf.constant(centre, tf.float32)
-        looking = tf.constant(frame.basis[0].T * frame.scale, tf.float32)
+        looking = tf.constant(frame.basis.pictures.T * frame.scale, tf.float32)
         super().__init__(
             encoded,
             frame.grid,

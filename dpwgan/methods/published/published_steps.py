@@ -110,12 +110,9 @@ class LossNoiseSteps:
         self._critic_adam = Adam(networks.critic_weights, learning_rate=critic_learning_rate, memories=_CRITIC_MEMORIES)
         self._bound = tf.Variable(1.0)
         rows = tf.TensorSpec([batch_size], tf.int64)
-        self._trace_discriminator = compile_step(self._train_discriminator, input_signature=[rows])
-        self._trace_generator = compile_step(self._train_generator, input_signature=[tf.TensorSpec([], tf.float32)])
-
-    def train_discriminator(self, rows: npt.NDArray[np.int64]) -> None:
+        self.train_discriminator = compile_step(self._train_discriminator, input_signature=[rows])
         """Takes one discriminator step on real rows and as many generated ones (lines 2 to 6), and sets the bound."""
-        self._trace_discriminator(tf.constant(rows))
+        self._trace_generator = compile_step(self._train_generator, input_signature=[tf.TensorSpec([], tf.float32)])
 
     def train_generator(self) -> None:
         """Takes one generator step on the noisy loss of fresh rows (lines 8 to 19)."""

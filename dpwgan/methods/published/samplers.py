@@ -86,7 +86,7 @@ class LabelledSampler(_NetworkSampler):
         """Draws the pictures that `LabelledImages` gives points of."""
         hidden = apply_hidden(self.weights, np.concatenate([latents, labels], axis=1))
         points = hidden @ self.weights[-2] + self.weights[-1]
-        pixels: Pixels = np.clip(points @ (self.frame.basis[0] / self.frame.scale), 0.0, 1.0)
+        pixels: Pixels = np.clip(points @ (self.frame.basis.pictures / self.frame.scale), 0.0, 1.0)
         return pixels
 
     def _fits(self) -> bool:
@@ -108,7 +108,7 @@ class SmoothSampler(_NetworkSampler):
     def draw_images(self, latents: Floats, labels: Floats) -> Pixels:
         """Draws the pictures that `SmoothGenerator` gives points of."""
         space, activation = self.space, apply_hidden(self.weights[1:], np.concatenate([latents, labels], axis=1))
-        pixels = ((activation @ self.weights[-2] + self.weights[-1]) * space.amplitudes) @ space.basis
+        pixels = ((activation @ self.weights[-2] + self.weights[-1]) * space.amplitudes) @ space.basis.pictures
         if self.prior is None:
             pixels += CENTRE
         else:
