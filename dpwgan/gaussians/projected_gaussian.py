@@ -11,12 +11,11 @@ taken, after adding offsets with which the model's own rows have the released sh
 """
 
 import functools
-import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -74,6 +73,18 @@ _OFFSET_ROWS = 16_384
 _OFFSET_STEPS = 150
 
 
+class CoordinatesOfColumn(NamedTuple):
+    """The coordinates that a column has: none of one group, which is constant.
+
+    Shapes: `shares` (groups,); `points`, that of each group, (groups, coordinates of `piece`).
+    """
+
+    shares: Floats
+    is_rank: bool
+    piece: slice
+    points: Floats
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Coordinates:
     """Which coordinates the columns have. Shapes: `probabilities` (groups,) a column, `is_rank` a flag a column."""
@@ -82,45 +93,35 @@ class Coordinates:
     is_rank: tuple[bool, ...]
 
     @functools.cached_property
-    def slices(self) -> tuple[slice, ...]:
-        """Each column's coordinates; none for a column of one group, which is constant."""
-        widths = [
-            0 if len(shares) < 2 else 1 if rank else len(shares)
-            for shares, rank in zip(self.probabilities, self.is_rank, strict=True)
-        ]
-        ends = np.cumsum([0, *widths]).tolist()
-        return tuple(slice(first, last) for first, last in itertools.pairwise(ends))
+    def columns(self) -> tuple[CoordinatesOfColumn, ...]:
+        """Each column by itself."""
+        columns, start = [], 0
+        for shares, rank in zip(self.probabilities, self.is_rank, strict=True):
+            if len(shares) < 2:
+                points = np.zeros((len(shares), 0))
+            elif rank:
+                points = (2 * np.cumsum(shares) - shares - 1.0)[:, np.newaxis]
+            else:
+                points = np.eye(len(shares)) - shares
+            piece = slice(start, start + points.shape[1])
+            columns.append(CoordinatesOfColumn(shares, rank, piece, points))
+            start = piece.stop
+        return tuple(columns)
 
     @property
     def width(self) -> int:
         """Number of coordinates."""
-        return self.slices[-1].stop if self.slices else 0
-
-    @functools.cached_property
-    def points(self) -> tuple[Floats, ...]:
-        """The point of each group of each column. Shapes: (groups, coordinates of the column) each."""
-        result = []
-        for shares, rank in zip(self.probabilities, self.is_rank, strict=True):
-            if len(shares) < 2:
-                result.append(np.zeros((len(shares), 0)))
-            elif rank:
-                result.append((2 * np.cumsum(shares) - shares - 1.0)[:, np.newaxis])
-            else:
-                result.append(np.eye(len(shares)) - shares)
-        return tuple(result)
+        return sum(column.points.shape[1] for column in self.columns)
 
     @property
     def variance(self) -> float:
         """The mean square of a point's length where columns have the released shares."""
-        return sum(
-            float(shares @ np.square(points).sum(axis=1))
-            for shares, points in zip(self.probabilities, self.points, strict=True)
-        )
+        return sum(float(column.shares @ np.square(column.points).sum(axis=1)) for column in self.columns)
 
     def multiply(self, matrix: Floats) -> Floats:
         """Multiplies the covariance of independent columns with a matrix. Shapes: (width, p) to (width, p)."""
         result = np.empty_like(matrix)
-        for shares, points, piece in zip(self.probabilities, self.points, self.slices, strict=True):
+        for shares, _, piece, points in self.columns:
             result[piece] = (points.T * shares) @ (points @ matrix[piece])
         return result
 
@@ -131,9 +132,9 @@ class Coordinates:
         Shapes: (n, columns) groups, (width, p) to (n, p).
         """
         result = np.zeros((len(groups), projection.shape[1]))
-        for column, (points, piece) in enumerate(zip(self.points, self.slices, strict=True)):
+        for place, (_, _, piece, points) in enumerate(self.columns):
             if piece.stop > piece.start:
-                result += (points @ projection[piece])[groups[:, column]]
+                result += (points @ projection[piece])[groups[:, place]]
         return result
 
 
@@ -163,6 +164,11 @@ class ProjectedGaussian:
         if not is_sound:
             raise DpwganError("Internal error: a projected Gaussian's arrays do not fit together.")
 
+    @property
+    def dimension(self) -> int:
+        """Dimensions of the projection."""
+        return int(self.projection.shape[1])
+
     @functools.cached_property
     def coordinates(self) -> Coordinates:
         """The coordinates of the columns."""
@@ -174,11 +180,9 @@ class ProjectedGaussian:
         Shapes: (records, width).
         """
         coordinates = self.coordinates
-        inside = rng.standard_normal((records, self.projection.shape[1])) @ self.factor.T
+        inside = rng.standard_normal((records, self.dimension)) @ self.factor.T
         points = np.empty((records, coordinates.width))
-        for shares, values, piece in zip(
-            coordinates.probabilities, coordinates.points, coordinates.slices, strict=True
-        ):
+        for shares, _, piece, values in coordinates.columns:
             if piece.stop > piece.start:
                 roots = np.sqrt(shares)[:, np.newaxis]
                 points[:, piece] = rng.standard_normal((records, len(shares))) @ (roots * values)
@@ -192,20 +196,15 @@ class ProjectedGaussian:
         across = coordinates.multiply(w)
         inside = w.T @ across
         variances = np.sum((w @ (self.factor @ self.factor.T + inside)) * w, axis=1) - 2 * np.sum(w * across, axis=1)
-        for shares, points, piece in zip(
-            coordinates.probabilities, coordinates.points, coordinates.slices, strict=True
-        ):
+        for shares, _, piece, points in coordinates.columns:
             variances[piece] += shares @ np.square(points)
         result: Floats = np.sqrt(np.maximum(variances, 1e-12))
         return result
 
     def to_groups(self, points: Floats) -> npt.NDArray[np.int32]:
         """The groups that points stand for. Shapes: (n, width) to (n, columns)."""
-        coordinates, stddevs = self.coordinates, self.stddevs
-        groups = np.zeros((len(points), len(self.is_rank)), np.int32)
-        for column, (shares, rank, piece) in enumerate(
-            zip(coordinates.probabilities, self.is_rank, coordinates.slices, strict=True)
-        ):
+        stddevs, groups = self.stddevs, np.zeros((len(points), len(self.is_rank)), np.int32)
+        for column, (shares, rank, piece, _) in enumerate(self.coordinates.columns):
             if piece.stop == piece.start:
                 continue
             if rank:
@@ -219,7 +218,7 @@ class ProjectedGaussian:
 
     def draw(self, records: int, *, rng: np.random.Generator) -> EncodedTable:
         """Draws rows. Privacy: post-processing of releases; free, however often."""
-        width = self.coordinates.width + self.projection.shape[1]
+        width = self.coordinates.width + self.dimension
         most = max(1, _PIECE_BYTES // (8 * max(1, width)))
         pieces = [self.to_groups(self.draw_points(size, rng=rng)) for size in cut_sizes(records, most=most)]
         groups = np.concatenate(pieces) if pieces else np.zeros((0, len(self.is_rank)), np.int32)
@@ -241,7 +240,7 @@ def fit_offsets(model: ProjectedGaussian, *, rng: np.random.Generator) -> Floats
     rows = min(_OFFSET_ROWS, max(1024, _PIECE_BYTES * 4 // (8 * coordinates.width)))
     points = model.draw_points(rows, rng=rng)
     stddevs = model.stddevs
-    for shares, rank, piece in zip(coordinates.probabilities, model.is_rank, coordinates.slices, strict=True):
+    for shares, rank, piece, _ in coordinates.columns:
         if rank or piece.stop == piece.start:
             continue
         drawn = np.ascontiguousarray(points[:, piece])

@@ -6,7 +6,7 @@
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,6 @@ from dpwgan.table.storage import allocate_beside, let_go
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-Basis = tuple[Floats, Integers]
-"""Orthonormal pictures (p, pixels), the lowest frequencies first, and how high the frequency of each is (p,)."""
-
 REACH = 10.0
 """How far a full picture is from a black one, in points of a `SmoothFrame`: no picture is longer."""
 
@@ -47,6 +44,13 @@ _COLOURS = {
 }
 
 
+class Basis(NamedTuple):
+    """Pictures of the lowest frequencies, the lowest first. Shapes: orthonormal rows (p, pixels), and (p,)."""
+
+    pictures: Floats
+    frequencies: Integers
+
+
 def make_cosine_basis(shape: tuple[int, int, int], *, dimension: int) -> Basis:
     """The pictures of the cosine transform, each channel by itself, frequencies by their distance from 0.
 
@@ -61,7 +65,7 @@ def make_cosine_basis(shape: tuple[int, int, int], *, dimension: int) -> Basis:
     waves, channel = np.divmod(np.arange(dimension), channels)
     chosen = order[waves]
     bands = np.rint(frequencies[chosen] * max(height, width)).astype(np.int64)
-    return _draw_waves(shape, down[chosen], across[chosen], np.eye(channels)[channel]), bands
+    return Basis(_draw_waves(shape, down[chosen], across[chosen], np.eye(channels)[channel]), bands)
 
 
 def make_colour_basis(shape: tuple[int, int, int], *, most: int) -> Basis:
@@ -78,7 +82,7 @@ def make_colour_basis(shape: tuple[int, int, int], *, most: int) -> Basis:
     known = [order for order in np.unique(orders) if np.count_nonzero(orders <= order) <= most]
     listed = np.flatnonzero(orders <= (known[-1] if known else 0))
     chosen = listed[np.argsort(orders[listed], kind="stable")][:most]
-    return _draw_waves(shape, down[chosen], across[chosen], _COLOURS[channels][colour[chosen]]), orders[chosen]
+    return Basis(_draw_waves(shape, down[chosen], across[chosen], _COLOURS[channels][colour[chosen]]), orders[chosen])
 
 
 def _draw_waves(shape: tuple[int, int, int], down: Integers, across: Integers, colours: Floats) -> Floats:
@@ -121,7 +125,7 @@ class SmoothFrame:
     @property
     def scale(self) -> float:
         """What coordinates of pixels are multiplied by."""
-        return REACH / math.sqrt(len(self.grid.sources))
+        return REACH / math.sqrt(self.grid.pixels)
 
     @functools.cached_property
     def basis(self) -> Basis:
@@ -130,7 +134,7 @@ class SmoothFrame:
 
     def to_points(self, pixels: npt.NDArray[np.floating[Any]]) -> Floats:
         """Gives points of images. Shapes: (b, pixels) in [0, 1], in the grid's order, to (b, dimension)."""
-        points: Floats = np.asarray(pixels, np.float64) @ (self.basis[0].T * self.scale)
+        points: Floats = np.asarray(pixels, np.float64) @ (self.basis.pictures.T * self.scale)
         return points
 
 
@@ -147,23 +151,14 @@ class CosineSpace:
     most: int
 
     @functools.cached_property
-    def _pictures(self) -> Basis:
+    def basis(self) -> Basis:
+        """The pictures that points are coordinates in."""
         return make_colour_basis(self.grid.shape, most=self.most)
-
-    @property
-    def basis(self) -> Floats:
-        """The pictures that points are coordinates in. Shapes: (dimension, pixels), orthonormal rows."""
-        return self._pictures[0]
-
-    @property
-    def orders(self) -> Integers:
-        """How high the frequency of each picture is, 0 for the constant one. Shapes: (dimension,)."""
-        return self._pictures[1]
 
     @property
     def dimension(self) -> int:
         """Number of frequencies."""
-        return len(self.orders)
+        return len(self.basis.frequencies)
 
     @property
     def features(self) -> int:
@@ -171,14 +166,9 @@ class CosineSpace:
         return self.dimension + 1
 
     @property
-    def pixels(self) -> int:
-        """Number of pixels, channels counted."""
-        return len(self.grid.sources)
-
-    @property
     def constant(self) -> float:
         """The constant beside the weighted coordinates, before both are divided by their length."""
-        return _CONSTANT * math.sqrt(self.pixels)
+        return _CONSTANT * math.sqrt(self.grid.pixels)
 
     @functools.cached_property
     def weights(self) -> Floats:
@@ -187,8 +177,8 @@ class CosineSpace:
         They rise with the frequency, and leave the length as it is for images whose energy falls with its square, as
         that of pictures of the world does (Field 1987).
         """
-        weights, energy = (1.0 + self.orders) ** _EMPHASIS, (1.0 + self.orders) ** -2.0
-        varied = self.orders > 0
+        orders = self.basis.frequencies
+        weights, energy, varied = (1.0 + orders) ** _EMPHASIS, (1.0 + orders) ** -2.0, orders > 0
         if varied.any():
             weights *= math.sqrt(energy[varied].sum() / (weights**2 * energy)[varied].sum())
         return np.where(varied, weights, _BRIGHTNESS_WEIGHT)
@@ -199,7 +189,7 @@ class CosineSpace:
 
         Less at high frequencies, as in pictures of most things (Field 1987). Shapes: (dimension,).
         """
-        result: Floats = _AMPLITUDE * math.sqrt(self.pixels) / np.sqrt(1.0 + self.orders)
+        result: Floats = _AMPLITUDE * math.sqrt(self.grid.pixels) / np.sqrt(1.0 + self.basis.frequencies)
         return result
 
     @property
@@ -217,7 +207,7 @@ class CosineSpace:
 
     def embed(self, pixels: npt.NDArray[np.floating[Any]]) -> Floats:
         """Gives points of images. Shapes: (b, pixels) in [0, 1], in the grid's order, to (b, features)."""
-        scaled = (np.asarray(pixels, np.float64) - CENTRE) @ (self.basis.T * self.weights)
+        scaled = (np.asarray(pixels, np.float64) - CENTRE) @ (self.basis.pictures.T * self.weights)
         whole = np.concatenate([scaled, np.full((len(scaled), 1), self.constant)], axis=1)
         points: Floats = LENGTH * (whole * (_UNIT / np.linalg.norm(whole, axis=1, keepdims=True)))
         return points

@@ -32,6 +32,11 @@ class ImageGrid:
     levels: int
 
     @property
+    def pixels(self) -> int:
+        """Number of pixels, channels counted."""
+        return len(self.sources)
+
+    @property
     def classes(self) -> int:
         """Number of cells that the label may hold."""
         return self.label.categories

@@ -80,13 +80,8 @@ class ImageProjection:
         p, m = self.basis.shape
         # Twice a level, times a part, m times: whole numbers that doubles hold exactly.
         is_exact = 2 * self.grid.levels * PARTS * m < 2**53 and bool(np.all(np.abs(self.basis) <= 1.0))
-        if not (is_exact and 1 <= p <= m == len(self.grid.sources) and self.bands.shape == (p,)):
+        if not (is_exact and 1 <= p <= m == self.grid.pixels and self.bands.shape == (p,)):
             raise DpwganError("Internal error: a projection of images does not fit its pixels.")
-
-    @property
-    def pixels(self) -> int:
-        """Number of pixels, channels counted: m."""
-        return int(self.basis.shape[1])
 
     @property
     def dimension(self) -> int:
@@ -96,12 +91,12 @@ class ImageProjection:
     @property
     def share(self) -> float:
         """The part of a point's square that is taken to lie in these directions, at most."""
-        return min(1.0, MOST_OF_SHARE * self.dimension / self.pixels) if self.random else 1.0
+        return min(1.0, MOST_OF_SHARE * self.dimension / self.grid.pixels) if self.random else 1.0
 
     @property
     def radius(self) -> float:
         """Length of the longest point that a picture can have; in random directions a few are longer: shortened."""
-        return math.sqrt(self.pixels * self.share) / 2
+        return math.sqrt(self.grid.pixels * self.share) / 2
 
     def take(self, dimension: int) -> "ImageProjection":
         """The projection on the first rows of the basis."""
@@ -114,7 +109,7 @@ class ImageProjection:
         """
         basis, levels, sources = np.rint(self.basis.T * PARTS), self.grid.levels, list(self.grid.sources)
         result = np.empty((len(numbers), self.dimension))
-        for rows in cut(len(numbers), size=max(1, _PIECE_BYTES // (8 * self.pixels))):
+        for rows in cut(len(numbers), size=max(1, _PIECE_BYTES // (8 * self.grid.pixels))):
             within = np.clip(np.nan_to_num(numbers[rows, sources].astype(np.float64), nan=0.0), 0.0, 1.0)
             result[rows] = (2.0 * np.rint(within * levels) - levels) @ basis
         result /= 2.0 * levels * PARTS

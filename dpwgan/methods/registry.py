@@ -35,7 +35,7 @@ METHODS: Mapping[str, Entry] = {
     "dp-wgan": Entry("dpwgan.methods.dp_wgan", "DpWgan", AnchoredSettings),
     "query-gan": Entry("dpwgan.methods.query_gan", "QueryGan", QueryGanSettings),
     "dp-gan": Entry("dpwgan.methods.published.dp_gan", "DpGan", DpGanSettings),
-    "ron-dp-gan": Entry("dpwgan.methods.published.ron_dp_gan", "RonDpGan", RonDpGanSettings),
+    "ron-dp-gan": Entry("dpwgan.methods.published.dp_gan", "RonDpGan", RonDpGanSettings),
     "ron-gauss": Entry("dpwgan.methods.ron_gauss", "RonGauss", RonGaussSettings),
     "dp-critic": Entry("dpwgan.methods.published.dp_critic", "DpCritic", DpCriticSettings),
     "loss-noise-gan": Entry("dpwgan.methods.published.loss_noise_gan", "LossNoiseGan", GameSettings),

@@ -1,22 +1,21 @@
 """RON-Gauss. Chanyaswad, Liu, Mittal 2019: RON-Gauss: Enhancing Utility in Non-Interactive Private Data Release.
 
-A table has two releases, both class by class: one-way counts, then the covariance of its rows in a random orthonormal
-projection. Images have the paper's own shape of release, which such counts are not: a picture of 784 pixels would be in
-785 histograms. They have three: the classes' sizes and the mean of all pictures, the classes' mean pictures, and
-covariances; in each, one picture moves one vector, or matrix, of length 1. Any method can have such a Gaussian with a
-share of its budget: it chooses the events, `lay_out_releases` makes the rest of them and of the public shape.
+`ron_gauss_tables` and `ron_gauss_images` say what is released. Any method can have such a Gaussian with a share of its
+budget: `lay_out_gaussians` and `measure_gaussians`.
 """
 
 import math
 from collections.abc import Sequence
 from functools import partial
 
-from dpwgan.errors import DpwganError, PrivacyError, UsageError
+from dpwgan.errors import PrivacyError, UsageError
 from dpwgan.gaussians.class_moments import (
     COUNTS_REPLACE_ONE_FACTOR,
     COVARIANCE_REPLACE_ONE_FACTOR,
     MOST_CLASSES,
     PURE_REPLACE_ONE_FACTOR,
+    MatrixNoise,
+    Noise,
 )
 from dpwgan.gaussians.projected_gaussian import ClassSampler
 from dpwgan.images.grid import ImageGrid, find_images
@@ -35,7 +34,7 @@ from dpwgan.methods.settings import RonGaussSettings
 from dpwgan.plan import Plan
 from dpwgan.privacy.accountants.accountant import BASIC
 from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import Event, Gaussian, Laplace, Wishart
+from dpwgan.privacy.events import Charge, Gaussian, Laplace, Wishart
 from dpwgan.privacy.terms import AccountantChoice, Terms
 from dpwgan.table.encoded import TableShape
 
@@ -75,18 +74,15 @@ class RonGauss:
         rest = 1.0 - CENTRE_SHARE
         shares = [share, 1.0 - share] if grid is None else [CENTRE_SHARE, rest * share, rest * (1.0 - share)]
         if settings.noise == "laplace":
-            choice = _choose_laplace(terms, shares=shares)
-            design = _lay_out(shape, settings=settings, events=[event for event, _ in choice.chosen_charges])
+            noises, covariance, choice = _choose_laplace(terms, shares=shares)
+            design = _lay_out(shape, noises, covariance, settings=settings)
             return Plan(design=design, shape=shape, choice=choice)
         lay_out = partial(lay_out_gaussians, shape, settings=settings, shares=shares)
         choice = terms.calibrate(lambda scale: lay_out(scale=scale).releases)
         return Plan(design=lay_out(scale=choice.noise), shape=shape, choice=choice)
 
     def fit(self, plan: Plan[RonGaussDesign | RonGaussImageDesign], run: Run) -> ClassSampler | GaussianImages:
-        """Measures counts, or means, and covariances. Privacy: each release is charged before it reads rows.
-
-        Raises: PrivacyError from the ledger.
-        """
+        """Measures counts, or means, and covariances, as `measure_gaussians` does."""
         return measure_gaussians(plan.design, run)
 
 
@@ -110,24 +106,18 @@ def lay_out_gaussians(
     factors = [COUNTS_REPLACE_ONE_FACTOR, COVARIANCE_REPLACE_ONE_FACTOR]
     if _find_images(shape, settings) is not None:
         factors = [MEANS_REPLACE_ONE_FACTOR, MEANS_REPLACE_ONE_FACTOR, COVARIANCE_REPLACE_ONE_FACTOR]
-    events = [
+    *noises, covariance = (
         Gaussian(noise_multiplier=scale / math.sqrt(share), replace_one_factor=factor)
         for share, factor in zip(shares, factors, strict=True)
-    ]
-    return _lay_out(shape, settings=settings, events=events)
+    )
+    return _lay_out(shape, noises, covariance, settings=settings)
 
 
 def _lay_out(
-    shape: TableShape, *, settings: RonGaussSettings, events: Sequence[Event]
+    shape: TableShape, noises: Sequence[Noise], covariance: MatrixNoise, *, settings: RonGaussSettings
 ) -> RonGaussDesign | RonGaussImageDesign:
-    """Chooses coordinates and dimensions of releases whose noise was chosen, `events` in their order."""
-    *others, covariance = events
-    if not isinstance(covariance, (Wishart, Gaussian)):
-        raise DpwganError("Internal error: a covariance has other noise than was planned.")
-    noises = [event for event in others if isinstance(event, (Laplace, Gaussian))]
+    """Chooses coordinates and dimensions of releases whose noise was chosen, `noises` in their order."""
     grid = _find_images(shape, settings)
-    if len(noises) != (1 if grid is None else 2):
-        raise DpwganError("Internal error: counts or means have other noise than was planned.")
     if grid is None:
         return lay_out_table(*noises, covariance=covariance, shape=shape, settings=settings)
     return lay_out_images(*noises, covariance=covariance, grid=grid, shape=shape, settings=settings)
@@ -138,7 +128,7 @@ def _find_images(shape: TableShape, settings: RonGaussSettings) -> ImageGrid | N
     return grid if grid is not None and settings.label in (None, grid.label.column) else None
 
 
-def _choose_laplace(terms: Terms, *, shares: Sequence[float]) -> AccountantChoice:
+def _choose_laplace(terms: Terms, *, shares: Sequence[float]) -> tuple[list[Laplace], Wishart, AccountantChoice]:
     """Splits epsilon between the releases; the sum is epsilon, whoever adds it up.
 
     Raises: PrivacyError if the other charges leave nothing.
@@ -151,21 +141,17 @@ def _choose_laplace(terms: Terms, *, shares: Sequence[float]) -> AccountantChoic
     replacing = terms.neighboring_relation is NeighboringRelation.REPLACE_ONE
     factor = PURE_REPLACE_ONE_FACTOR
     epsilons = [share * left / ((factor if replacing else 1.0) * terms.unit.rows) for share in shares]
-    events: list[Event] = [Laplace(epsilon=epsilon, replace_one_factor=factor) for epsilon in epsilons[:-1]]
-    events.append(Wishart(epsilon=epsilons[-1], replace_one_factor=factor))
-    charges = [(event, 1) for event in events]
+    noises = [Laplace(epsilon=epsilon, replace_one_factor=factor) for epsilon in epsilons[:-1]]
+    covariance = Wishart(epsilon=epsilons[-1], replace_one_factor=factor)
+    charges: list[Charge] = [*((event, 1) for event in noises), (covariance, 1)]
     total = terms.get_epsilon(BASIC, charges)
     if not total <= budget.epsilon:
         raise PrivacyError(f"The planned releases would cost epsilon {total:.6g} of {budget.epsilon:g}.")
-    return AccountantChoice(
-        accountant=BASIC,
-        terms=terms,
-        noise=1 / left,
-        chosen_charges=tuple(charges),
-        reason=(
-            "releases with Laplace and Wishart noise have an epsilon each and no delta; epsilons are added, "
-            "whatever accountant is asked for: "
-            + ", ".join(f"{share * left:.4g}" for share in shares)
-            + " in the order of the ledger."
-        ),
+    reason = (
+        "releases with Laplace and Wishart noise have an epsilon each and no delta; epsilons are added, whatever "
+        f"accountant is asked for: {', '.join(f'{share * left:.4g}' for share in shares)} in the order of the ledger."
     )
+    choice = AccountantChoice(
+        accountant=BASIC, terms=terms, noise=1 / left, chosen_charges=tuple(charges), reason=reason
+    )
+    return noises, covariance, choice

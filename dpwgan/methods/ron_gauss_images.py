@@ -1,7 +1,7 @@
 """Images under RON-Gauss: sizes and the mean of all pictures, the classes' mean pictures, and covariances.
 
-A picture of 784 pixels would be in 785 one-way histograms; here one picture moves one vector, or matrix, of length 1 in
-each of three releases.
+That is the paper's own shape of release: a picture of 784 pixels would be in 785 one-way histograms; here one picture
+moves one vector, or matrix, of length 1 in each of three releases.
 """
 
 import math
@@ -133,7 +133,7 @@ class RonGaussImageDesign:
 
         Measured on MNIST at epsilon 1 and 10, in 49, 309 and 784 dimensions.
         """
-        pixels, p, classes = len(self.grid.sources), self.dimension, self.grid.classes
+        pixels, p, classes = self.grid.pixels, self.dimension, self.grid.classes
         matrices = classes if self.by_class else 1
         model = 8 * pixels * (3 * p + 12 * classes + 2 * matrices * p) + 8 * p * p * (4 * matrices + 6)
         rows = self.shape.records * p * (pixels * 3e-10 + p * 1e-10)
@@ -172,7 +172,7 @@ def lay_out_images(
 
     Raises: UsageError for a dimension that the images do not have.
     """
-    pixels, classes, records = len(grid.sources), grid.classes, shape.records
+    pixels, classes, records = grid.pixels, grid.classes, shape.records
     most, dimension = min(pixels, MOST_DIMENSION), settings.projection_dimension
     if dimension is not None and dimension > most:
         raise UsageError(f"projection-dimension must be from 1 to {most:,} for images of {pixels:,} pixels")
@@ -269,7 +269,7 @@ def _make_projection(plan: RonGaussImageDesign, *, rng: np.random.Generator) -> 
     if plan.projection == "cosine":
         basis, bands = make_cosine_basis(plan.grid.shape, dimension=plan.dimension)
         return ImageProjection(grid=plan.grid, basis=basis, bands=bands)
-    basis = draw_projection(len(plan.grid.sources), plan.dimension, rng=rng).T
+    basis = draw_projection(plan.grid.pixels, plan.dimension, rng=rng).T
     return ImageProjection(grid=plan.grid, basis=basis, bands=np.zeros(plan.dimension, np.int64), random=True)
 
 
@@ -278,6 +278,6 @@ def _choose_radius(pictures: Floats, shares: Floats, projection: ImageProjection
 
     A public contrast bounds it too, and in random directions the share of the square that they hold.
     """
-    square, pixels = float(shares @ (pictures * (1.0 - pictures)).sum(axis=1)), projection.pixels
+    square, pixels = float(shares @ (pictures * (1.0 - pictures)).sum(axis=1)), projection.grid.pixels
     square = min(max(square, _LEAST_CONTRAST**2 * pixels), _CONTRAST**2 * pixels)
     return math.sqrt(square * projection.share)

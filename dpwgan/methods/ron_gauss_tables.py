@@ -245,64 +245,31 @@ def fit_table(plan: RonGaussDesign, run: Run) -> ClassSampler:
     if plan.label is not None:
         records = project_on_simplex(totals, np.ones(plan.classes), total=float(run.rows.records))
     drafts = [
-        _draft(coarsen(one_ways, records=max(1, round(size)), least_count=0.0), plan, records=size, rng=run.model)
+        _draft(coarsen(one_ways, records=max(1, round(size)), least_count=0.0), plan, rng=run.model)
         for one_ways, size in zip(measured, records, strict=True)
     ]
-    seen = [index for index, draft in enumerate(drafts) if draft.dimension > 0]
+    models = [model for model, _ in drafts]
+    seen = [index for index, model in enumerate(models) if model.dimension > 0]
 
     def add_up() -> list[npt.NDArray[Any]]:
-        return [write_products(drafts[index].sum_products(tables[index]), noise=plan.covariance) for index in seen]
+        return [write_products(_sum_products(*drafts[index], tables[index]), noise=plan.covariance) for index in seen]
 
-    released = ledger.release_all(COVARIANCE_LABEL, add_up)
-    matrices = {
-        index: read_products(noisy, dimension=drafts[index].dimension)
-        for index, noisy in zip(seen, released, strict=True)
-    }
-    models = tuple(draft.finish(matrices.get(index), rng=run.model) for index, draft in enumerate(drafts))
+    for index, noisy in zip(seen, ledger.release_all(COVARIANCE_LABEL, add_up), strict=True):
+        model, radius = drafts[index]
+        products = read_products(noisy, dimension=model.dimension) * (radius**2 / max(1.0, records[index]))
+        models[index] = replace(model, factor=project_on_semidefinite(products))
+    models = [replace(model, offsets=fit_offsets(model, rng=run.model)) for model in models]
     progress(2, 2, ledger.epsilon_spent())
-    return ClassSampler(spans=encoded.spans, label=plan.label, shares=records / records.sum(), models=models)
+    return ClassSampler(spans=encoded.spans, label=plan.label, shares=records / records.sum(), models=tuple(models))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Draft:
-    """One class after its counts, before its covariance. Units: `radius` is that of the ball in the projection."""
+def _draft(
+    coarsening: Coarsening, plan: RonGaussDesign, *, rng: np.random.Generator
+) -> tuple[ProjectedGaussian, float]:
+    """Makes a class's model after its counts, without a covariance yet, and the radius of the ball in its projection.
 
-    coarsening: Coarsening
-    coordinates: Coordinates
-    projection: Floats
-    radius: float
-    records: float
-
-    @property
-    def dimension(self) -> int:
-        """Dimensions of the projection; 0 where every column is constant."""
-        return int(self.projection.shape[1])
-
-    def sum_products(self, encoded: EncodedTable) -> npt.NDArray[np.int64]:
-        """Adds up the products of the rows' places in the ball. What it gives is not released."""
-        projection = self.projection / self.radius
-        return sum_products(
-            self.coarsening.to_groups(encoded),
-            lambda groups: self.coordinates.project(groups, projection),
-            dimension=self.dimension,
-        )
-
-    def finish(self, products: Floats | None, *, rng: np.random.Generator) -> ProjectedGaussian:
-        """Makes the model of the released sums. Privacy: post-processing."""
-        factor = np.zeros((self.dimension, self.dimension))
-        if products is not None:
-            factor = project_on_semidefinite(products * (self.radius**2 / max(1.0, self.records)))
-        model = ProjectedGaussian(
-            coarsening=self.coarsening,
-            is_rank=self.coordinates.is_rank,
-            projection=self.projection,
-            factor=factor,
-            offsets=np.zeros(self.coordinates.width),
-        )
-        return replace(model, offsets=fit_offsets(model, rng=rng))
-
-
-def _draft(coarsening: Coarsening, plan: RonGaussDesign, *, records: float, rng: np.random.Generator) -> _Draft:
+    Of no dimension where every column is constant.
+    """
     is_rank = tuple(
         # Two groups are one coordinate either way.
         part.size <= 2 or attribute.levels > 0 or (attribute.ordered and not plan.one_hot)
@@ -311,10 +278,21 @@ def _draft(coarsening: Coarsening, plan: RonGaussDesign, *, records: float, rng:
     coordinates = Coordinates(probabilities=coarsening.probabilities, is_rank=is_rank)
     width, variance = coordinates.width, coordinates.variance
     dimension = min(plan.dimension, width) if variance > 0 else 0
-    return _Draft(
+    model = ProjectedGaussian(
         coarsening=coarsening,
-        coordinates=coordinates,
+        is_rank=is_rank,
         projection=draw_projection(width, dimension, rng=rng),
-        radius=math.sqrt(_CLIP * variance * dimension / width) if dimension else 1.0,
-        records=records,
+        factor=np.zeros((dimension, dimension)),
+        offsets=np.zeros(width),
+    )
+    return model, math.sqrt(_CLIP * variance * dimension / width) if dimension else 1.0
+
+
+def _sum_products(model: ProjectedGaussian, radius: float, encoded: EncodedTable) -> npt.NDArray[np.int64]:
+    """Adds up the products of the rows' places in the ball. What it gives is not released."""
+    projection = model.projection / radius
+    return sum_products(
+        model.coarsening.to_groups(encoded),
+        lambda groups: model.coordinates.project(groups, projection),
+        dimension=model.dimension,
     )

@@ -71,14 +71,10 @@ def test_a_dropped_row_is_a_null_row(method, flags, tmp_path):
 
 def test_a_covariance_is_divided_by_the_public_n(tmp_path, monkeypatch):
     """The twin that divides by the rows that are left would tell how many were dropped."""
-    drafted = []
-    monkeypatch.setattr(
-        ron_gauss_tables,
-        "_draft",
-        lambda *a, _draft=ron_gauss_tables._draft, **k: drafted.append(k["records"]) or _draft(*a, **k),
-    )
+    drawn, coarsen = [], ron_gauss_tables.coarsen
+    monkeypatch.setattr(ron_gauss_tables, "coarsen", lambda *a, **k: drawn.append(k["records"]) or coarsen(*a, **k))
     run(tmp_path / "run", "--method", "ron-gauss", rules=DROPS)
-    assert drafted == [60.0]
+    assert drawn == [60]
 
 
 @pytest.mark.parametrize(

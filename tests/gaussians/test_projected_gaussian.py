@@ -13,7 +13,6 @@ from dpwgan.gaussians.projected_gaussian import (
     PROJECTED_FILE,
     ClassSampler,
     Coordinates,
-    ProjectedGaussian,
     fit_offsets,
 )
 from tests.methods.runs import make_table, run
@@ -32,8 +31,8 @@ def covariance_of_independent_columns() -> np.ndarray:
 
 
 def test_points_are_centred_and_as_spread_as_the_columns_when_shares_are_known():
-    assert [(piece.start, piece.stop) for piece in COORDINATES.slices] == [(0, 3), (3, 3), (3, 4), (4, 5)]
-    for shares, points in zip(SHARES, COORDINATES.points, strict=True):
+    assert [column.piece for column in COORDINATES.columns] == [slice(0, 3), slice(3, 3), slice(3, 4), slice(4, 5)]
+    for shares, _, _, points in COORDINATES.columns:
         np.testing.assert_allclose(shares @ points, 0, atol=1e-15)
         assert np.abs(points).max(initial=0) <= 1
     expected = covariance_of_independent_columns()
@@ -45,14 +44,12 @@ def test_projection_equals_a_product_when_points_are_written_out():
     rng = np.random.default_rng(1)
     groups = np.stack([rng.integers(0, len(shares), 50) for shares in SHARES], axis=1)
     matrix = rng.standard_normal((5, 2))
-    dense = np.hstack([points[groups[:, column]] for column, points in enumerate(COORDINATES.points)])
+    dense = np.hstack([column.points[groups[:, place]] for place, column in enumerate(COORDINATES.columns)])
     np.testing.assert_allclose(COORDINATES.project(groups, matrix), dense @ matrix, atol=1e-12)
 
 
 def make_sampler(**settings: object) -> ClassSampler:
-    fitted = run("ron-gauss", make_table(400), epsilon=30.0, **settings).fitted
-    assert isinstance(fitted, ClassSampler)
-    return fitted
+    return run("ron-gauss", make_table(400), epsilon=30.0, **settings).fitted
 
 
 @pytest.mark.statistical
@@ -68,9 +65,7 @@ def test_drawn_points_have_the_stated_stddevs_when_dimensions_are_few():
 def test_groups_have_the_released_shares_when_drawn():
     table = make_table(2_000)
     table.codes[:, 0] = np.where(np.arange(2_000) % 8 < 6, 0, table.codes[:, 0])  # three quarters in one cell
-    fitted = run("ron-gauss", table, epsilon=30.0, projection_dimension=23, noise="gaussian").fitted
-    assert isinstance(fitted, ClassSampler)
-    model = fitted.models[0]
+    model = run("ron-gauss", table, epsilon=30.0, projection_dimension=23, noise="gaussian").fitted.models[0]
     assert not all(model.is_rank)
     groups = model.to_groups(model.draw_points(40_000, rng=np.random.default_rng(3)))
     for column, shares in enumerate(model.coarsening.probabilities):
@@ -124,6 +119,5 @@ def test_column_leaves_no_gap_when_it_is_left_out():
 
 def test_model_is_refused_when_its_arrays_do_not_fit():
     model = make_sampler().models[0]
-    assert isinstance(model, ProjectedGaussian)
     with pytest.raises(DpwganError, match="fit together"):
         replace(model, offsets=model.offsets[1:])

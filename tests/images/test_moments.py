@@ -146,32 +146,29 @@ def test_noise_has_the_stated_law_when_means_are_released(noise):
     """Chi-square of the squares, two-sided; the twin whose noise is 10% low fails."""
     projection = make_projection(12)
     encoded, _ = encode_images(np.zeros((30, 4, 3), np.uint8), np.arange(30) % 3)
-    source, centre = make_source(6), np.full(12, 0.1)
-    exact = sum_means(encoded, projection, centre=centre, radius=2.0, noise=noise)
-    sensitivity = means_sensitivity(noise, dimension=12)
-    release = make_release("means", noise, sensitivity=sensitivity)
-    noisy = [source.add_noise(release, exact) for _ in range(400)]
-    means, stddev = zip(*(read_points(each, noise) for each in noisy), strict=True)
-    plain = sum_points(encoded, projection, centre=centre, radius=2.0) / RADIUS
-    assert stddev[0] == pytest.approx(
-        math.sqrt(2) * math.sqrt(12) / 0.5 if isinstance(noise, Laplace) else 3.0, rel=1e-3
-    )
-    refuse_other_law((np.array(means) - plain) / stddev[0], noise=noise)
-    if isinstance(noise, Laplace):
+    source, laplace = make_source(6), isinstance(noise, Laplace)
+
+    def draw(exact: np.ndarray, sensitivity: float, times: int) -> tuple[np.ndarray, float]:
+        release = make_release("points", noise, sensitivity=sensitivity)
+        values, stddevs = zip(
+            *(read_points(source.add_noise(release, exact), noise) for _ in range(times)), strict=True
+        )
+        return np.array(values), stddevs[0]
+
+    about: dict[str, Any] = {"centre": np.full(12, 0.1), "radius": 2.0}
+    exact = sum_means(encoded, projection, **about, noise=noise)
+    means, stddev = draw(exact, means_sensitivity(noise, dimension=12), 400)
+    assert stddev == pytest.approx(math.sqrt(2 * 12) / 0.5 if laplace else 3.0, rel=1e-3)
+    refuse_other_law((means - sum_points(encoded, projection, **about) / RADIUS) / stddev, noise=noise)
+    if laplace:
         # Whole numbers on whole numbers: the release lies on the grid, exactly.
         np.testing.assert_array_equal(means[0] * RADIUS, np.rint(means[0] * RADIUS))
     exact = sum_centre(encoded, projection, noise=noise)
-    sensitivity = centre_sensitivity(noise, dimension=12)
-    release = make_release("centre", noise, sensitivity=sensitivity)
-    noisy = [source.add_noise(release, exact) for _ in range(1_000)]
-    first, stddev = zip(*(read_points(each, noise) for each in noisy), strict=True)
+    first, stddev = draw(exact, centre_sensitivity(noise, dimension=12), 1_000)
     total = sum_points(encoded, projection, centre=0.0, radius=projection.radius).sum(axis=0) / RADIUS
-    assert stddev[0] == pytest.approx(
-        math.sqrt(2) * 2 * math.sqrt(12) / 0.5 if isinstance(noise, Laplace) else 3.0 * math.sqrt(2), rel=1e-3
-    )
-    weight = math.sqrt(12) if isinstance(noise, Laplace) else 1.0
-    refuse_other_law((np.array(first)[:, 3:] - total) / stddev[0], noise=noise)
-    sizes = (np.array(first)[:, :3] - 10 * weight) / stddev[0]
+    assert stddev == pytest.approx(2 * math.sqrt(2 * 12) / 0.5 if laplace else 3.0 * math.sqrt(2), rel=1e-3)
+    refuse_other_law((first[:, 3:] - total) / stddev, noise=noise)
+    sizes = (first[:, :3] - 10 * (math.sqrt(12) if laplace else 1.0)) / stddev
     assert abs(float(np.square(sizes).mean()) - 1.0) < 0.3
 
 

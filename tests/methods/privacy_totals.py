@@ -73,22 +73,6 @@ def _two_point_divergence(order: float, *, length: float) -> float:
     return min(-float(found.fun), order * length**2 / 8, length)
 
 
-def epsilon_from_curve(charges: Sequence[Charge], *, delta: float, relation: NeighboringRelation) -> float:
-    """Adds Renyi divergences at the documented orders and takes the best order.
-
-    Source: Mironov 2017, arXiv:1702.07476, Propositions 1 and 7; Canonne, Kamath, Steinke 2020, Proposition 12.
-    """
-    rho, ranges = split(charges, relation=relation)
-    best = math.inf
-    for order in ORDERS:
-        divergence = order * rho
-        if best < divergence:
-            continue
-        divergence += sum(count * _two_point_divergence(order, length=length) for length, count in ranges)
-        best = min(best, divergence + math.log1p(-1 / order) - math.log(delta * order) / (order - 1))
-    return best
-
-
 def gaussian_delta(epsilon: float, *, rho: float) -> float:
     """The exact delta of Gaussians of a total rho. Source: Balle and Wang 2018, arXiv:1805.06530, Theorem 8."""
     distance = math.sqrt(2 * rho)
@@ -121,7 +105,10 @@ def _critic_divergences(event: PoissonGaussian, *, replacing: bool) -> list[floa
 
 
 def epsilon_with_critic(charges: Sequence[Charge], *, delta: float, relation: NeighboringRelation) -> float:
-    """Adds the divergences of releases and of critic steps, order by order, and takes the best order."""
+    """Adds the divergences of releases and of critic steps at the documented orders, and takes the best order.
+
+    Source: Mironov 2017, arXiv:1702.07476, Propositions 1 and 7; Canonne, Kamath, Steinke 2020, Proposition 12.
+    """
     replacing = relation is NeighboringRelation.REPLACE_ONE
     curve = {order: 0.0 for order in ORDERS}
     whole = [(event, count) for event, count in charges if not isinstance(event, PoissonGaussian)]

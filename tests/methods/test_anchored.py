@@ -11,7 +11,6 @@ import pytest
 from dpwgan.critic.plan import CRITIC_LABEL, TrainingDesign
 from dpwgan.errors import UsageError
 from dpwgan.marginals import measurements, one_ways
-from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.methods.dp_wgan import AnchoredDesign
 from dpwgan.methods.registry import make_settings
 from dpwgan.plan import Plan
@@ -82,20 +81,6 @@ def test_budget_is_met_by_one_accountant_when_planned_by_any_rule(anchor, relati
     assert as_one == pytest.approx(share * whole, rel=1e-9)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("anchor", ANCHORS)
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("epsilon", [0.05, 1.0, 30.0])
-def test_total_is_that_of_other_formulas_when_accounted_by_moments(anchor, relation, epsilon):
-    plan = make_shipped_plan(anchor=anchor, epsilon=epsilon, relation=relation, rule="moments")
-    claimed = reserve(plan).guarantee().epsilon
-    again = epsilon_with_critic(get_charges(plan), delta=DELTA, relation=relation)
-    assert claimed == pytest.approx(again, rel=1e-4)
-    if epsilon == 1.0:
-        # Not so where the critic's steps are left out of the total.
-        assert epsilon_with_critic(get_charges(plan)[:-1], delta=DELTA, relation=relation) < 0.998 * claimed
-
-
 @pytest.mark.parametrize("records", [1, 3, 5_000])
 @pytest.mark.parametrize("columns", [NARROW[:1], NARROW[:2]])
 @pytest.mark.parametrize("anchor", ANCHORS)
@@ -126,7 +111,6 @@ def test_every_read_comes_after_its_charge_when_a_critic_follows(anchor, monkeyp
     plan = make_plan(encoded, anchor=anchor)
     watcher, seen = Watcher(), Counter[str]()
     ledger = reserve(plan, kind=OrderedLedger, observers=[watcher])
-    assert isinstance(ledger, OrderedLedger)
     ledger.paid = []
     sample = NoiseSource.draw_batch
 
@@ -160,7 +144,6 @@ def fit_and_watch(
     monkeypatch.setattr(generator_steps, "AnchoredStep", Watched)
     plan = make_plan(encoded, critic_weight=critic_weight, epsilon=100.0, fit_steps=150, codes=60, steps=40)
     fitted = fit("dp-wgan", encoded, plan, ledger=reserve(plan)).fitted
-    assert isinstance(fitted, MixtureSampler)
     (before, losses) = made[0]
     after = fitted.probabilities
     starts = np.concatenate(([0], np.cumsum(fitted.coarsening.sizes)))[:-1]

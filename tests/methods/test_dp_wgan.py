@@ -7,32 +7,23 @@ import pytest
 
 from dpwgan.critic.device import prepare_device
 from dpwgan.critic.plan import TrainingDesign
-from dpwgan.errors import ResourceError, UsageError
+from dpwgan.errors import UsageError
 from dpwgan.methods import dp_wgan
 from dpwgan.methods.dp_wgan import DpWgan
 from dpwgan.methods.settings import AnchoredSettings
 from dpwgan.plan import Plan
 from dpwgan.table.encoded import EncodedTable
 from tests.critic.tables import make_encoded, make_ledger, make_plan, needs_reference
+from tests.methods.runs import fit as fit_run
 from tests.plans import make_terms
-from tests.rows import make_run
 
 
-def complete(training: TrainingDesign) -> Plan[TrainingDesign]:
-    """Has a plan of steps whose noise is a test's own business."""
-    return Plan(design=training, shape=training.shape, choice=make_terms().choose_nothing())
-
-
-def fit(encoded: EncodedTable, plan: TrainingDesign, *, seed: int = 1, epsilon: float = 1.0) -> EncodedTable:
-    ledger = make_ledger(plan, epsilon=epsilon)
-    fitted = DpWgan().fit(complete(plan), make_run(encoded, ledger=ledger, seed=seed))
-    assert ledger.itemise()[0]["charged"] == plan.steps
-    parts = list(fitted.sample(2_000, rng=np.random.default_rng(0)))
-    return EncodedTable(
-        codes=np.concatenate([part.codes for part in parts]),
-        numbers=np.concatenate([part.numbers for part in parts]),
-        spans=encoded.spans,
-    )
+def fit(encoded: EncodedTable, training: TrainingDesign, *, epsilon: float = 1.0) -> EncodedTable:
+    """Fits by a plan whose noise is a test's own business, and samples."""
+    plan = Plan(design=training, shape=training.shape, choice=make_terms().choose_nothing())
+    done = fit_run("dp-wgan", encoded, plan, ledger=make_ledger(training, epsilon=epsilon), records=2_000)
+    assert done.ledger.itemise()[0]["charged"] == training.steps
+    return done.sampled
 
 
 @pytest.mark.parametrize(
@@ -80,17 +71,6 @@ def test_marginals_are_learnt_when_the_table_is_lopsided():
     share = float(np.mean(fit(lopsided, plan, epsilon=20.0).codes[:, five.source] == 3))
     # Of five categories, an untrained generator gives a fifth to each; the table holds 0.84.
     assert 0.7 < share < 0.95
-
-
-def test_a_gpu_is_refused_when_there_is_none():
-    import tensorflow as tf
-
-    if tf.config.list_physical_devices("GPU"):
-        pytest.skip("this machine has a GPU")
-    encoded = make_encoded(50)
-    plan = make_plan(encoded, steps=2)
-    with pytest.raises(ResourceError):
-        DpWgan().fit(complete(plan), make_run(encoded, ledger=make_ledger(plan), device="gpu"))
 
 
 def test_fit_refuses_when_training_ends_in_numbers_that_are_not_finite():

@@ -19,11 +19,18 @@ from dpwgan.settings import declared
 from dpwgan.table.encoded import EncodedTable, TableShape
 from tests.ledgers import Watcher, open_for_plan
 from tests.methods.images import make_images
+from tests.methods.privacy_totals import (
+    epsilon_from_rho,
+    epsilon_with_critic,
+    tighter_epsilon_from_rho,
+    total_rho,
+)
 from tests.methods.runs import (
     NARROW,
     OF_IMAGES,
     VARIANTS,
     fit,
+    make_plan,
     make_table,
     make_variant,
     refuse_illegal,
@@ -55,6 +62,14 @@ CASES = [
     or (method in OF_IMAGES if table == "images" else is_short(variant) and (table == "one row" or method != "dp-wgan"))
 ]
 FORMAL = [name for name in VARIANTS if not name.endswith("published") and name != "loss-noise-gan"]
+SHIPPED = [
+    (variant, table)
+    for variant in FORMAL
+    if "mlp" not in variant and variant != "ron-gauss, laplace"
+    for table in ("every kind", "images")
+    if table == "every kind" or VARIANTS[variant][0] in OF_IMAGES
+]
+DELTA = 1e-5
 # Their perceptron's numbers are cut to their range, and missing ones to nothing, when rows are decoded.
 PERCEPTRONS = {name for name in VARIANTS if name.split(",")[0] in ("dp-gan", "dp-critic", "loss-noise-gan")}
 PERCEPTRONS |= {"dp-wgan, none"}
@@ -173,6 +188,39 @@ def test_claim_is_no_more_than_was_asked_for_when_a_method_is_planned(method, re
             charges = [*others, *(release.charge for release in beside.releases)]
             total = beside.choice.accountant.get_epsilon(charges, delta=1e-5, neighboring_relation=relation)
             assert 0.9 * epsilon < total <= epsilon
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("variant", "table"), SHIPPED)
+@pytest.mark.parametrize("relation", list(NeighboringRelation))
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 30.0])
+def test_total_is_that_of_other_formulas_when_accounted_by_moments(variant, table, relation, epsilon):
+    """Releases and steps as they are without any setting but the variant's own, by Renyi divergences added up anew."""
+    method, own = VARIANTS[variant]
+    own = {key: value for key, value in own.items() if key in ("anchor", "oracle", "noise", "formal")}
+    # Of Laplace noise, which it may have too, nothing is said here.
+    own |= {"noise": "gaussian"} if method == "independent" else {}
+    for others in ([], [(Gaussian(noise_multiplier=30.0 / epsilon), 1)]):
+        terms = {"epsilon": epsilon, "relation": relation, "others": others}
+        plan = make_plan(method, replace(TABLES[table][1], records=300), **terms, **own)
+        charges = [*others, *(release.charge for release in plan.releases)]
+        total = epsilon_with_critic(charges, delta=DELTA, relation=relation)
+        assert 0.99 * epsilon < total <= epsilon * (1 + 1e-4)
+        if others:
+            continue
+        claimed, steps = reserve(plan).guarantee().epsilon, isinstance(charges[-1][0], PoissonGaussian)
+        assert claimed == pytest.approx(total, rel=1e-4 if steps else 1e-6)
+        if steps:
+            # Not so where the critic's steps are left out of the total.
+            assert (
+                len(charges) == 1 or epsilon_with_critic(charges[:-1], delta=DELTA, relation=relation) < 0.999 * claimed
+            )
+        else:
+            # zCDP alone, by two conversions: the claim is no more, and not much less, than the better one.
+            rho = total_rho(charges, relation=relation)
+            assert claimed <= epsilon_from_rho(rho, delta=DELTA)
+            by_rho = tighter_epsilon_from_rho(rho, delta=DELTA)
+            assert 0.85 * by_rho <= claimed <= by_rho * 1.01
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpwgan.errors import PrivacyError, UsageError
+from dpwgan.errors import UsageError
 from dpwgan.gaussians.projected_gaussian import project_on_semidefinite
 from dpwgan.images.grid import find_images
 from dpwgan.images.moments import shrink_centre, shrink_covariance, shrink_means
@@ -15,6 +15,7 @@ from dpwgan.methods import ron_gauss_images
 from dpwgan.methods.ron_gauss_images import CENTRE_LABEL, IMAGE_COVARIANCE_LABEL, MEANS_LABEL
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import Gaussian
+from tests.ledgers import Watcher, watch_reads
 from tests.methods.images import encode_images, make_images
 from tests.methods.runs import Run, fit, make_plan, refuse_illegal, reserve
 from tests.table.images import get_layout, make_schema
@@ -37,27 +38,18 @@ def run(records: int, *, seed: int = 1, drawn: int = 200, **settings: Any) -> Ru
 def test_sampled_images_are_legal_when_rows_are_few_or_many(noise, records, projection):
     done = run(records, noise=noise, projection=projection)
     refuse_illegal(done.sampled)
-    assert [line["label"] for line in done.ledger.itemise()] == LABELS
-    assert all(line["charged"] == line["reserved"] == 1 for line in done.ledger.itemise())
+    assert done.ledger.charged == dict.fromkeys(LABELS, 1)
     assert [numbers[:2] for numbers in done.progress] == [(1, 3), (2, 3), (3, 3)]
     assert done.progress[-1][2] == pytest.approx(done.ledger.epsilon_reserved())
 
 
-@pytest.mark.parametrize("label", LABELS)
-def test_no_row_is_read_when_the_ledger_refuses(label, monkeypatch):
+def test_rows_are_read_behind_the_door_alone_when_images_are_measured(monkeypatch):
     encoded, shape = make_images(50)
-    plan = make_plan("ron-gauss", shape)
-    ledger = reserve(plan)
-    ledger.charge(label)
-    read = []
-    for name in READS:
-        real = getattr(ron_gauss_images, name)
-        monkeypatch.setattr(
-            ron_gauss_images, name, lambda *a, real=real, name=name, **k: (read.append(name), real(*a, **k))[1]
-        )
-    with pytest.raises(PrivacyError, match="1 of 1"):
-        fit("ron-gauss", encoded, plan, ledger=ledger)
-    assert read == READS[: LABELS.index(label)]
+    plan, watcher = make_plan("ron-gauss", shape), Watcher()
+    ledger = reserve(plan, observers=[watcher])
+    reads = watch_reads(monkeypatch, ledger, watcher, [(ron_gauss_images, name) for name in READS])
+    fit("ron-gauss", encoded, plan, ledger=ledger)
+    assert reads == watcher.order == LABELS
 
 
 @pytest.mark.parametrize("settings", [{}, {"noise": "gaussian"}, {"projection": "random", "projection_dimension": 36}])

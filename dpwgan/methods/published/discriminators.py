@@ -169,14 +169,9 @@ class NoisyProducts:
     def clipped_sum_of_rows(
         self, codes: tf.Tensor, numbers: tf.Tensor, noise: tf.Tensor, *, l2_clip_norm: float
     ) -> Sums:
-        """Limits how far one record can move the weights, then adds the records up.
+        """Does as `Critic.clipped_sum_of_rows`, by the gradients of ln D.
 
-        Privacy: zeroing out a record moves the result by at most `l2_clip_norm` in L2, over all weights jointly, but
-          for the rounding of float32 sums. No noise is added here. A record whose gradient is not finite counts as
-          zero.
-        Shapes: `codes` (b, 1), `numbers` (b, features), b may be 0; `noise`, the records' own, like `numbers`; the
-          result is like `weights`.
-        Source: Abadi et al. 2016, arXiv:1607.00133, Algorithm 1.
+        Shapes: `codes` (b, 1), `numbers` and `noise`, the records' own, (b, features), b may be 0.
         """
         return self._clipped_sum(codes, numbers + noise, l2_clip_norm=l2_clip_norm, generated=False)
 

@@ -11,17 +11,11 @@ from dpwgan.critic.plan import CRITIC_LABEL, TENSORFLOW_SECONDS, TrainingDesign,
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.critic.weights import refuse_unless_finite
+from dpwgan.gaussians.class_moments import count_labels
 from dpwgan.images.basis import REACH, SmoothFrame
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.methods.base import Run
-from dpwgan.methods.published.game import (
-    STEPS_LABEL,
-    Game,
-    PlainDesign,
-    count_classes,
-    fit_plainly,
-    plan_game,
-)
+from dpwgan.methods.published.game import Game, PlainDesign, fit_plainly, plan_game
 from dpwgan.methods.published.samplers import ConvSampler, LabelledSampler
 from dpwgan.methods.settings import DpCriticSettings
 from dpwgan.plan import Cost, Plan
@@ -83,9 +77,9 @@ class FormalDesign:
     """
 
     game: Game
-    classes: Gaussian | None
-    frame: SmoothFrame | None
     critic: TrainingDesign
+    classes: Gaussian | None = None
+    frame: SmoothFrame | None = None
 
     @property
     def releases(self) -> list[Release]:
@@ -101,7 +95,7 @@ class FormalDesign:
         """That of the game, and gradients row by row; of images that of both small networks."""
         if self.frame is None:
             return self.game.cost + Cost(working_bytes=512 * 2**20)
-        pixels = len(self.frame.grid.sources)
+        pixels = self.frame.grid.pixels
         held = self.game.batch_size + self.critic.generated_batch_size + _IMAGE_GENERATOR_BATCH
         rows = self.game.batch_size + _IMAGE_GENERATOR_STEPS * _IMAGE_GENERATOR_BATCH
         return Cost(
@@ -158,12 +152,6 @@ class DpCritic:
             return _fit_formally(design, run)
         settings, batch_size = design.game.settings, design.game.batch_size
 
-        def make_noisy_features() -> Any:
-            from dpwgan.methods.published.convolutions import NoisyFeatures, make_device_rng
-
-            noise = make_device_rng(run.ledger.lend_streams(STEPS_LABEL).noise)
-            return NoisyFeatures(l2_clip_norm=_FEATURE_CLIP_NORM, noise_multiplier=_FEATURE_NOISE, device_rng=noise)
-
         def make_steps(networks: Any) -> Any:
             from dpwgan.methods.published.gradient_penalty import PlainPenaltyStep, ScoreClimb
 
@@ -172,7 +160,7 @@ class DpCritic:
                 ScoreClimb(networks, batch_size=batch_size, learning_rate=settings.generator_learning_rate),
             )
 
-        return fit_plainly(design, run, make_steps=make_steps, make_noisy_features=make_noisy_features)
+        return fit_plainly(design, run, make_steps=make_steps, feature_clip_norm=_FEATURE_CLIP_NORM)
 
 
 def _plan_formally(shape: TableShape, terms: Terms, *, settings: DpCriticSettings, method: str) -> Plan[FormalDesign]:
@@ -196,7 +184,7 @@ def _plan_formally(shape: TableShape, terms: Terms, *, settings: DpCriticSetting
     )
     if game.grid is None:
         training = plan_training(shape, terms, settings=critic)
-        design = FormalDesign(game=game, classes=None, frame=None, critic=training.design)
+        design = FormalDesign(game=game, critic=training.design)
         return Plan(design=design, shape=shape, choice=training.choice)
     # Two records of unlike labels: the sizes' parts are at right angles, the points' as far apart as can be.
     farthest = math.sqrt(2.0 * _SIZES_PART**2 + 4.0 * _MEAN_PART**2)
@@ -214,47 +202,32 @@ def _plan_formally(shape: TableShape, terms: Terms, *, settings: DpCriticSetting
     design = FormalDesign(
         game=game,
         classes=scale_classes(training.choice.noise),
-        frame=SmoothFrame(grid=game.grid, dimension=min(_DIMENSION, len(game.grid.sources))),
+        frame=SmoothFrame(grid=game.grid, dimension=min(_DIMENSION, game.grid.pixels)),
         critic=training.design,
     )
     return Plan(design=design, shape=shape, choice=training.choice)
 
 
 def _release_classes(event: Gaussian) -> Release:
-    why = "continuous, since points are not whole"
-    return Release(
-        label=CLASSES_LABEL,
-        event=event,
-        times=1,
-        mechanism=f"Gaussian on the classes' sizes and the sum of pictures' points: {why}",
-        sensitivity=1.0,
-    )
+    what = "Gaussian on the classes' sizes and the sum of pictures' points: continuous, since points are not whole"
+    return Release(label=CLASSES_LABEL, event=event, times=1, mechanism=what, sensitivity=1.0)
 
 
 def _fit_formally(plan: FormalDesign, run: Run) -> LabelledSampler | MlpSampler:
     # TensorFlow takes seconds to import; a plan must not pay for it.
     from dpwgan.critic.device import on_device
     from dpwgan.critic.loop import train
-    from dpwgan.methods.published.gradient_penalty import (
-        AdamDescent,
-        PrivatePenaltyStep,
-        RememberedDescent,
-        ScoreClimb,
-    )
+    from dpwgan.methods.published.gradient_penalty import AdamDescent, PrivatePenaltyStep, RememberedDescent, ScoreClimb
     from dpwgan.methods.published.networks import Perceptrons, PointNetworks
 
     game, encoded, ledger = plan.game, run.rows.own, run.ledger
+    shared: dict[str, Any] = {"latent": game.settings.latent, "rng": run.model}
     networks: PointNetworks | Perceptrons
     descent: RememberedDescent | AdamDescent
     with on_device(run.device, threads=run.threads):
         if plan.frame is None:
-            networks = Perceptrons(
-                encoded,
-                latent=game.settings.latent,
-                hidden_generator=game.hidden_generator,
-                hidden_critic=game.hidden_critic,
-                rng=run.model,
-            )
+            hidden: dict[str, Any] = {"hidden_generator": game.hidden_generator, "hidden_critic": game.hidden_critic}
+            networks = Perceptrons(encoded, **hidden, **shared)
             descent, target_slope = AdamDescent(networks.critic_weights), 1.0
             climb = ScoreClimb(networks, batch_size=_FORMAL_GENERATOR_BATCH, learning_rate=1.0)
         else:
@@ -267,28 +240,22 @@ def _fit_formally(plan: FormalDesign, run: Run) -> LabelledSampler | MlpSampler:
                 frame,
                 shares=released["shares"].astype(np.float64),
                 centre=released["centre"].astype(np.float64),
-                latent=game.settings.latent,
                 hidden=_IMAGE_HIDDEN,
-                rng=run.model,
+                **shared,
             )
-            descent, target_slope = (
-                RememberedDescent(
-                    networks.critic_weights,
-                    memory=_IMAGE_MEMORY,
-                    pull=_IMAGE_PULL,
-                    l2_clip_norm=plan.critic.l2_clip_norm,
-                ),
-                _IMAGE_TARGET_SLOPE,
+            clip = plan.critic.l2_clip_norm
+            descent = RememberedDescent(
+                networks.critic_weights, memory=_IMAGE_MEMORY, pull=_IMAGE_PULL, l2_clip_norm=clip
             )
+            target_slope = _IMAGE_TARGET_SLOPE
             climb = ScoreClimb(networks, batch_size=_IMAGE_GENERATOR_BATCH, learning_rate=1.0, average=_IMAGE_AVERAGE)
         steps = ledger.open(CRITIC_LABEL)
-        critic_step = PrivatePenaltyStep(
-            networks, plan=plan.critic, steps=steps, descent=descent, target_slope=target_slope
-        )
         train(
             plan.critic,
             steps=steps,
-            critic_step=critic_step,
+            critic_step=PrivatePenaltyStep(
+                networks, plan=plan.critic, steps=steps, descent=descent, target_slope=target_slope
+            ),
             generator_step=climb,
             ledger=ledger,
             progress=run.progress,
@@ -327,4 +294,4 @@ def sum_classes(encoded: EncodedTable, frame: SmoothFrame) -> npt.NDArray[np.flo
         lengths = np.linalg.norm(points, axis=1, keepdims=True)
         total += (points / np.maximum(1.0, lengths * (1.0 + 1e-12))).sum(axis=0)
         let_go(encoded.numbers)
-    return np.concatenate([_SIZES_PART * count_classes(encoded, grid), _MEAN_PART * total])
+    return np.concatenate([_SIZES_PART * count_labels(encoded, grid.label), _MEAN_PART * total])

@@ -1,4 +1,4 @@
-"""DP-GAN. Johnson 2019: Generating Privacy Preserving Synthetic Datasets, chapters 4 and 5.2."""
+"""DP-GAN and RON-DP-GAN. Johnson 2019: Generating Privacy Preserving Synthetic Datasets, chapter 4, 5.2 and 5.4."""
 
 from __future__ import annotations
 
@@ -6,24 +6,37 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from dpwgan.critic.plan import CRITIC_LABEL, TENSORFLOW_SECONDS, TrainingDesign, plan_training
+import numpy as np
+
+from dpwgan.critic.plan import CRITIC_LABEL, TENSORFLOW_SECONDS, TrainingDesign, plan_beside, plan_training
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import UsageError
+from dpwgan.gaussians.projected_gaussian import ClassSampler
 from dpwgan.images.basis import LENGTH, CosineSpace
 from dpwgan.images.grid import find_images
+from dpwgan.images.sampler import GaussianImages
 from dpwgan.methods.base import Run
-from dpwgan.methods.published.published_gan import LAYER_NOISE, PublishedDesign, fit_published, plan_published
-from dpwgan.methods.published.samplers import ConvSampler, SmoothSampler
-from dpwgan.methods.settings import DpGanSettings
-from dpwgan.plan import Cost, Plan
+from dpwgan.methods.published.published_gan import (
+    LAYER_NOISE,
+    PublishedDesign,
+    fit_published,
+    plan_published,
+    train_published_table,
+)
+from dpwgan.methods.published.samplers import ConvSampler, RefinedTable, SmoothSampler
+from dpwgan.methods.ron_gauss import lay_out_gaussians, measure_gaussians
+from dpwgan.methods.ron_gauss_images import RonGaussImageDesign
+from dpwgan.methods.ron_gauss_tables import MOST_DIMENSION, RonGaussDesign
+from dpwgan.methods.settings import DpGanSettings, RonDpGanSettings, RonGaussSettings
+from dpwgan.plan import Cost, Part, Plan
+from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import Terms
-from dpwgan.table.encoded import TableShape
+from dpwgan.table.encoded import EncodedTable, TableShape
+from dpwgan.table.saved import pack_model, unpack_model
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from dpwgan.critic.optimizers import PlainAscent
     from dpwgan.methods.published.discriminators import NoisyDiscriminator, NoisyProducts
 
@@ -48,47 +61,65 @@ _DIMENSION = 66
 _SECONDS_OF_NOISE = 1e-8
 _NOT_OF_IMAGES = ("hidden_critic", "weight_clip", "gradient_memory")
 
+# Of a budget the prior gets this share, in units of rho, and of that the counts, or means, theirs: see docs/dp-gan.md.
+_TABLE_SHARES = (0.6, 1.0 - 0.6)
+_IMAGE_SHARES = (0.1, 0.5, 0.4)
+_PRIOR_SETTINGS = RonGaussSettings(noise="gaussian", mean_share=_TABLE_SHARES[0])
+# Where the generator starts as the prior it has little to learn, and much to lose: a small network, few small steps.
+_TABLE_HIDDEN = (64,)
+_BESIDE_PRIOR: dict[str, Any] = {"hidden_generator": (64,), "generator_learning_rate": 5e-4, "steps": 300}
+# Rows of the prior that a table's generator learns on: many more than it can learn by heart.
+_ROWS = 32_768
+# What drawing those, and compiling steps on them, takes: measured on RAND HIE.
+_SECONDS_OF_REFINING = 3.0
+
 
 @dataclass(frozen=True, kw_only=True)
 class DpGanDesign:
-    """A private discriminator's steps, fixed before a row is read. `space`: what it sees of images; None for tables."""
+    """A private discriminator's steps, after the releases of a prior where there is one, fixed before a row is read.
 
-    settings: DpGanSettings
+    `space`: what it sees of images; None for tables. `prior_share`: of rho.
+    """
+
     steps: TrainingDesign
     space: CosineSpace | None
+    prior: Part | None = None
+    prior_share: float | None = None
 
     @property
     def releases(self) -> Sequence[Release]:
         """What to reserve in the ledger."""
-        return self.steps.releases
+        return [*([] if self.prior is None else self.prior.releases), *self.steps.releases]
 
     @property
     def cost(self) -> Cost:
-        """That of the steps, with the noise on layers; of images that of what is seen of them."""
+        """That of the steps, with the noise on layers; of images that of what is seen of them; and the prior's."""
         plan, space, batch = self.steps, self.space, self.steps.generated_batch_size
+        before = Cost() if self.prior is None else self.prior.cost + Cost(seconds=_SECONDS_OF_REFINING)
         if space is None:
             rows = plan.expected_batch_size + plan.generated_batch_size + plan.settings.generator_steps * batch
-            return plan.cost + Cost(seconds=plan.steps * rows * sum(plan.settings.hidden_critic) * _SECONDS_OF_NOISE)
+            noise = plan.steps * rows * sum(plan.settings.hidden_critic) * _SECONDS_OF_NOISE
+            return before + (plan.cost + Cost(seconds=noise))
         products, classes = space.features**2, space.grid.classes
-        numbers = space.pixels * (4 * space.dimension + 8 * batch)
+        numbers = space.grid.pixels * (4 * space.dimension + 8 * batch)
         numbers += products * (3 * classes + int(4 * plan.expected_batch_size))
         step = 6e-9 * products * (plan.expected_batch_size + classes)
-        a_round = 1e-10 * batch * (space.pixels * space.dimension + products * classes) + 3e-9 * batch * products
+        a_round = 1e-10 * batch * (space.grid.pixels * space.dimension + products * classes) + 3e-9 * batch * products
         seconds = TENSORFLOW_SECONDS + plan.steps * (step + plan.settings.generator_steps * a_round)
-        return replace(plan.cost + Cost(working_bytes=4 * numbers), seconds=seconds)
+        return before + replace(plan.cost + Cost(working_bytes=4 * numbers), seconds=seconds)
 
     def summary(self) -> dict[str, Any]:
         """The settings as JSON-able pairs."""
-        summary = self.steps.summary()
-        del summary["engine"]
-        seen = {}
+        share = {} if self.prior is None else {"prior_share": self.prior_share}
+        summary = {"private_part": "discriminator", "layer_noise_variance": LAYER_NOISE**2}
+        summary |= {} if self.space is None else {"projection_dimension": self.space.dimension}
+        summary |= self.steps.summary()
         if self.space is not None:
-            for name in _NOT_OF_IMAGES:
-                del summary[name]
-            weights = (self.space.grid.classes + 1) * self.space.features**2
-            seen = {"projection_dimension": self.space.dimension}
-            summary["critic_weights"] = weights
-        return {"private_part": "discriminator", "layer_noise_variance": LAYER_NOISE**2, **seen, **summary}
+            summary["critic_weights"] = (self.space.grid.classes + 1) * self.space.features**2
+        without = () if self.prior is None else ("latent", "generator_weights")
+        for name in ("engine", *(() if self.space is None else _NOT_OF_IMAGES), *without):
+            del summary[name]
+        return share | summary
 
 
 class DpGan:
@@ -104,19 +135,40 @@ class DpGan:
     paper = "N. A. G. Johnson: Generating Privacy Preserving Synthetic Datasets, Princeton University, 2019"
 
     def plan(self, shape: TableShape, terms: Terms, *, settings: DpGanSettings) -> Plan[DpGanDesign | PublishedDesign]:
-        """Fixes batch, noise and steps. Privacy: sees the public shape only.
+        """Fixes releases, batch, noise and steps, those of a prior too, if there is one, as one family of charges.
 
+        Privacy: sees the public shape only.
         Raises: UsageError for a setting that the table has no use for, PrivacyError if the budget cannot be met.
         """
+        share = settings.prior_share if isinstance(settings, RonDpGanSettings) else None
         if settings.private_part == "generator":
-            return plan_published(shape, terms, networks=DpWganSettings(**settings.training))
-        space, seen = lay_out_space(shape, settings)
-        training = plan_training(seen, terms, settings=complete_settings(settings, shape, space))
-        design = lay_out_game(settings, training.design, space)
+            networks = DpWganSettings(**settings.training)
+            prior = None if share is None else _plan_published_prior(shape, terms, share=share)
+            return plan_published(shape, terms, networks=networks, prior_share=share, prior=prior)
+        space, seen = _lay_out_space(shape, settings)
+        if share is None:
+            training, prior = plan_training(seen, terms, settings=_complete_settings(settings, shape, space)), None
+        else:
+            defaults = _BESIDE_PRIOR if space is not None else {**_BESIDE_PRIOR, "hidden_critic": _TABLE_HIDDEN}
+            training = plan_beside(
+                seen,
+                terms,
+                settings=_complete_settings(settings, shape, space, **defaults),
+                share=1.0 - share,
+                others=lambda scale: _lay_out_prior(shape, scale=scale, share=share).releases,
+            )
+            prior = _lay_out_prior(shape, scale=training.choice.noise, share=share)
+        steps = training.design
+        if space is not None:
+            # Generated batches of images are small: each step has several.
+            steps = replace(steps, generated_batch_size=_IMAGE_GENERATED)
+        design = DpGanDesign(steps=steps, space=space, prior=prior, prior_share=share)
         return Plan(design=design, shape=shape, choice=training.choice)
 
-    def fit(self, plan: Plan[DpGanDesign | PublishedDesign], run: Run) -> MlpSampler | SmoothSampler | ConvSampler:
-        """Trains both networks for the planned steps. Privacy: each step is charged before it reads rows.
+    def fit(
+        self, plan: Plan[DpGanDesign | PublishedDesign], run: Run
+    ) -> MlpSampler | SmoothSampler | ConvSampler | RefinedTable:
+        """Releases the prior if there is one, then trains both networks. Privacy: each read of rows is charged before.
 
         Raises: PrivacyError, ResourceError, UsageError.
         """
@@ -124,12 +176,41 @@ class DpGan:
         from dpwgan.critic.device import on_device
 
         with on_device(run.device, threads=run.threads):
+            if plan.design.prior is not None:
+                return _fit_from_prior(plan.design, run)
             if isinstance(plan.design, PublishedDesign):
                 return fit_published(plan.design, run)
             return _fit_private(plan.design, run)
 
 
-def lay_out_space(shape: TableShape, settings: DpGanSettings) -> tuple[CosineSpace | None, TableShape]:
+class RonDpGan(DpGan):
+    """A GAN whose generator starts from a Gaussian of RON-Gauss, which is released with a share of the budget.
+
+    Privacy: with the private part discriminator (the default), the prior's releases and the discriminator's steps
+      are charged in one ledger; all else is post-processing. With the private part generator the prior is as private,
+      and the run is not. See docs/dp-gan.md.
+    """
+
+    name = "ron-dp-gan"
+    title = "DP-GAN with a RON-Gauss prior (RON-DP-GAN)"
+    paper = "N. A. G. Johnson: Generating Privacy Preserving Synthetic Datasets, Princeton University, 2019"
+
+
+def _lay_out_prior(shape: TableShape, *, scale: float, share: float) -> RonGaussDesign | RonGaussImageDesign:
+    """Lays out the prior's releases at a noise scale of the whole."""
+    shares = [share * part for part in (_TABLE_SHARES if find_images(shape) is None else _IMAGE_SHARES)]
+    return lay_out_gaussians(shape, settings=_PRIOR_SETTINGS, shares=shares, scale=scale)
+
+
+def _plan_published_prior(shape: TableShape, terms: Terms, *, share: float) -> RonGaussDesign | RonGaussImageDesign:
+    """Gives the prior epsilon_RON = psi epsilon, as published; what is left is for the generator's noise."""
+    budget = replace(terms.budget, epsilon=share * terms.budget.epsilon)
+    alone = replace(terms, budget=budget, accountant_rule=MOMENTS.name, other_charges=())
+    choice = alone.calibrate(lambda scale: _lay_out_prior(shape, scale=scale, share=1.0).releases)
+    return _lay_out_prior(shape, scale=choice.noise, share=1.0)
+
+
+def _lay_out_space(shape: TableShape, settings: DpGanSettings) -> tuple[CosineSpace | None, TableShape]:
     """Chooses what a private discriminator sees of images, None for a table, and the shape of that.
 
     Privacy: of public facts only.
@@ -139,7 +220,7 @@ def lay_out_space(shape: TableShape, settings: DpGanSettings) -> tuple[CosineSpa
         if settings.projection_dimension is not None:
             raise UsageError("projection-dimension is for images whose every column is a pixel, or the label")
         return None, shape
-    pixels = len(grid.sources)
+    pixels = grid.pixels
     asked = settings.projection_dimension or _DIMENSION
     if settings.projection_dimension is not None and asked > pixels:
         raise UsageError(f"projection-dimension must be at most {pixels:,}, the number of pixels")
@@ -147,7 +228,7 @@ def lay_out_space(shape: TableShape, settings: DpGanSettings) -> tuple[CosineSpa
     return space, TableShape(records=shape.records, spans=space.point_spans)
 
 
-def complete_settings(
+def _complete_settings(
     settings: DpGanSettings, shape: TableShape, space: CosineSpace | None, **defaults: Any
 ) -> DpWganSettings:
     """Fills in what was not asked for: the method's own `defaults`, and those of images.
@@ -167,13 +248,6 @@ def complete_settings(
     if asked.get("epochs") is not None:
         defaults.pop("steps", None)
     return DpWganSettings(**{**defaults, **asked})
-
-
-def lay_out_game(settings: DpGanSettings, steps: TrainingDesign, space: CosineSpace | None) -> DpGanDesign:
-    """Puts steps together whose noise is calibrated. Generated batches of images are small: each step has several."""
-    if space is not None:
-        steps = replace(steps, generated_batch_size=_IMAGE_GENERATED)
-    return DpGanDesign(settings=settings, steps=steps, space=space)
 
 
 def make_discriminator(
@@ -217,3 +291,46 @@ def _fit_private(plan: DpGanDesign, run: Run) -> MlpSampler | SmoothSampler:
     if isinstance(generator, SmoothGenerator):
         return generator.to_sampler(weights)
     return MlpSampler(weights=weights, spans=encoded.spans)
+
+
+def _fit_from_prior(plan: DpGanDesign | PublishedDesign, run: Run) -> RefinedTable | SmoothSampler:
+    from dpwgan.critic.generators import CodeSource, LatentSource
+    from dpwgan.critic.loop import play
+    from dpwgan.methods.published.generators import SmoothGenerator, TableRefiner
+
+    encoded, ledger, rng = run.rows.own, run.ledger, run.model
+    prior: Any = plan.prior
+    hidden = (plan.networks if isinstance(plan, PublishedDesign) else plan.steps.settings).hidden_generator
+    # What is told of the prior is nothing: it is over in seconds.
+    quiet = replace(run, progress=lambda done, of, epsilon: None)
+    released = ledger.keep("prior", lambda: pack_model(measure_gaussians(prior, quiet)))
+    space: CosineSpace | None = None
+    generator: SmoothGenerator | TableRefiner
+    latents: LatentSource
+    if isinstance(prior, RonGaussImageDesign):
+        images = unpack_model(released, GaussianImages.load)
+        # As published, the discriminator sees every pixel.
+        everything = CosineSpace(grid=prior.grid, most=min(prior.grid.pixels, MOST_DIMENSION))
+        space = None if isinstance(plan, PublishedDesign) else plan.space
+        space = space or everything
+        generator = SmoothGenerator(space, latent=images.latent, hidden=hidden, prior=images, rng=rng)
+        rows = space.to_points(encoded)
+        latents = LatentSource(latent=images.latent, width=rows.shape.width, rng=rng)
+    else:
+        table = unpack_model(released, ClassSampler.load)
+        generator = TableRefiner(table, rows=_ROWS, hidden=hidden, rng=rng)
+        rows = EncodedTable(
+            codes=table.models[0].coarsening.to_groups(encoded),
+            numbers=np.zeros((encoded.records, 0), np.float32),
+            spans=generator.spans,
+        )
+        latents = CodeSource(codes=_ROWS, width=rows.shape.width, rng=rng)
+    networks: dict[str, Any] = {"generator": generator, "latents": latents}
+    if isinstance(plan, PublishedDesign):
+        weights = train_published_table(rows, plan, run, **networks)
+    else:
+        training, steps = replace(plan.steps, shape=rows.shape), ledger.open(CRITIC_LABEL)
+        critic, update = make_discriminator(training, space, rng=rng, secrets=steps.secrets)
+        networks |= {"critic": critic, "update": update, "steps": steps}
+        weights = play(rows, training, **networks, ledger=ledger, progress=run.progress)
+    return generator.to_sampler(weights)

@@ -3,7 +3,6 @@
 `PlainDesign` and `fit_plainly` are for those without a guarantee: they count what they read.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
@@ -18,17 +17,15 @@ from dpwgan.critic.weights import refuse_unless_finite
 from dpwgan.errors import UsageError
 from dpwgan.gaussians.class_moments import count_labels
 from dpwgan.images.grid import ImageGrid, find_image_grid
-from dpwgan.methods.base import Progress, Run
+from dpwgan.methods.base import Run
 from dpwgan.methods.published.samplers import ConvSampler
 from dpwgan.methods.settings import GameSettings
 from dpwgan.plan import Cost
 from dpwgan.privacy.events import Unprotected
-from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
-from dpwgan.table.encoded import EncodedTable, TableShape
+from dpwgan.table.encoded import TableShape
 
 if TYPE_CHECKING:
-    from dpwgan.methods.published.convolutions import NoisyFeatures
     from dpwgan.methods.published.networks import ImageNetworks, Perceptrons
 
 CLASSES_LABEL = "unprotected class sizes"
@@ -77,7 +74,7 @@ class Game:
     def cost(self) -> Cost:
         """Rows, weights and their copies, one batch; the time of training."""
         if self.grid is not None:
-            working = 64 * 2**20 + 4 * self.batch_size * 1_000 * math.prod(self.grid.shape)
+            working = 64 * 2**20 + 4 * self.batch_size * 1_000 * self.grid.pixels
         else:
             hidden, weights = sum(self.hidden_critic) + sum(self.hidden_generator), self._count_weights()
             working = 4 * (10 * weights + self.batch_size * (60 * self.shape.width + 12 * hidden))
@@ -103,7 +100,7 @@ class Game:
     def estimate_step(self, *, product_rate: float) -> float:
         """Estimates what a critic step and its part of a generator step take, in seconds."""
         if self.grid is not None:
-            a_pass = self.batch_size * math.prod(self.grid.shape) * _SECONDS_A_PIXEL
+            a_pass = self.batch_size * self.grid.pixels * _SECONDS_A_PIXEL
         else:
             products = 6 * self.batch_size * self._count_weights()
             a_pass = products / product_rate + len(self.shape.spans) * _SECONDS_A_SPAN
@@ -141,15 +138,6 @@ def plan_game(
     if chosen < every:
         raise UsageError("there are fewer critic steps than one generator step takes: the generator would stand still")
     return replace(game, steps=chosen)
-
-
-def count_classes(encoded: EncodedTable, grid: ImageGrid) -> npt.NDArray[np.float64]:
-    """Counts the rows of each class, exactly. What it gives is not released.
-
-    Privacy: zeroing out a row takes 1 from one count, an L2 distance of 1; replacing it moves 1, a distance of sqrt(2).
-    Shapes: (classes,).
-    """
-    return count_labels(encoded, grid.label).astype(np.float64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,28 +184,34 @@ def fit_plainly(
     run: Run,
     *,
     make_steps: "Callable[[ImageNetworks | Perceptrons], Steps]",
-    make_noisy_features: "Callable[[], NoisyFeatures] | None" = None,
+    feature_clip_norm: float | None = None,
     activation_stddev: float = 0.0,
 ) -> ConvSampler | MlpSampler:
     """Counts the classes of images, trains, and takes the generator out.
 
-    `make_steps` makes the steps that networks take. `make_noisy_features`, `activation_stddev`: what noise the critic
-    has, the latter where it has convolutions.
+    `make_steps` makes the steps that networks take. With a `feature_clip_norm` the critic's features are bounded by it
+    and get the plan's noise; with `activation_stddev` its activations get some, where it has convolutions.
     Privacy: none, but every read is charged before it happens.
     Raises: PrivacyError, ResourceError, UsageError.
     """
     # TensorFlow takes seconds to import; a plan must not pay for it.
     from dpwgan.critic.device import on_device
+    from dpwgan.methods.published.convolutions import NoisyFeatures, make_device_rng
     from dpwgan.methods.published.networks import ImageNetworks, Perceptrons
 
     game, encoded, ledger = plan.game, run.rows.own, run.ledger
     settings: dict[str, Any] = {"latent": game.settings.latent, "rng": run.model}
     if game.grid is not None:
         ledger.charge(CLASSES_LABEL)
-        settings["shares"] = count_classes(encoded, game.grid) / encoded.records
+        settings["shares"] = count_labels(encoded, game.grid.label) / encoded.records
         settings["activation_stddev"] = activation_stddev
     with on_device(run.device, threads=run.threads):
-        settings["noisy_features"] = None if make_noisy_features is None else make_noisy_features()
+        if feature_clip_norm is not None:
+            settings["noisy_features"] = NoisyFeatures(
+                l2_clip_norm=feature_clip_norm,
+                noise_multiplier=plan.noise_multiplier,
+                device_rng=make_device_rng(ledger.lend_streams(STEPS_LABEL).noise),
+            )
         networks: ImageNetworks | Perceptrons
         if game.grid is not None:
             networks = ImageNetworks(encoded, game.grid, **settings)
@@ -226,15 +220,14 @@ def fit_plainly(
             networks = Perceptrons(encoded, **settings)
         critic_step, generator_step = make_steps(networks)
         train_plainly(
+            run,
             label=STEPS_LABEL,
             records=game.shape.records,
             batch_size=game.batch_size,
             steps=game.steps,
-            critic_steps_per_generator_step=game.settings.critic_steps_per_generator_step,
+            every=game.settings.critic_steps_per_generator_step,
             critic_step=critic_step,
             generator_step=generator_step,
-            ledger=ledger,
-            progress=run.progress,
         )
     sampler = networks.make_sampler()
     refuse_unless_finite(sampler.weights)
@@ -242,30 +235,28 @@ def fit_plainly(
 
 
 def train_plainly(
+    run: Run,
     *,
     label: str,
     records: int,
     batch_size: int,
     steps: int,
     critic_step: Callable[[npt.NDArray[np.int64]], None],
-    generator_step: Callable[[], None] | None = None,
-    critic_steps_per_generator_step: int = 1,
-    ledger: Ledger,
-    progress: Progress,
+    generator_step: Callable[[], None] = lambda: None,
+    every: int = 1,
 ) -> None:
-    """Runs `steps` critic steps, each on `batch_size` rows drawn without replacement, and generator steps in between.
+    """Runs critic steps, each on rows drawn without replacement, and one of the generator after `every` so many.
 
     Privacy: none. Each critic step is charged, as `label`, before its batch is drawn, so that the claim says how often
       rows were read.
     Raises: PrivacyError from the ledger.
     Source: Goodfellow et al. 2014, arXiv:1406.2661, Algorithm 1.
     """
-    batches = ledger.lend_streams(label).batches
-    every = max(1, steps // _PROGRESS_CALLS)
-    for step in range(steps):
-        ledger.charge(label)
+    batches, a_call = run.ledger.lend_streams(label).batches, max(1, steps // _PROGRESS_CALLS)
+    for done in range(1, steps + 1):
+        run.ledger.charge(label)
         critic_step(batches.choice(records, size=batch_size, replace=False, shuffle=False))
-        if generator_step is not None and (step + 1) % critic_steps_per_generator_step == 0:
+        if done % every == 0:
             generator_step()
-        if (step + 1) % every == 0 or step + 1 == steps:
-            progress(step + 1, steps, ledger.epsilon_spent())
+        if done % a_call == 0 or done == steps:
+            run.progress(done, steps, run.ledger.epsilon_spent())

@@ -46,27 +46,20 @@ class LabelledImages:
         rng: np.random.Generator,
     ) -> None:
         """Draws the first weights (He et al. 2015, arXiv:1502.01852). Shapes: `centre` (dimension,), a point."""
-        inputs = latent + frame.grid.classes
         basis, frequencies = frame.basis
         self._basis = tf.constant(basis, tf.float32)
         self._scale = frame.scale
         self._centre = tf.constant(centre, tf.float32)
-        first = rng.standard_normal((inputs, hidden), dtype=np.float32) * np.float32(math.sqrt(2.0 / inputs))
+        self.weights = draw_perceptron([latent + frame.grid.classes, hidden, len(basis)], last=1.0, rng=rng)
         # Amplitudes fall as 1/f in pictures of most things (Field 1987).
         falls = (_FIRST_POINTS_STDDEV / math.sqrt(hidden) / (1.0 + frequencies)).astype(np.float32)
-        last = rng.standard_normal((hidden, len(basis)), dtype=np.float32) * falls
-        self.weights: list[tf.Variable] = [
-            tf.Variable(first),
-            tf.Variable(np.zeros(hidden, np.float32)),
-            tf.Variable(last),
-            tf.Variable(np.asarray(centre, np.float32)),
-        ]
+        self.weights[2].assign(self.weights[2] * falls)
+        self.weights[3].assign(centre)
 
     def generate(self, latents: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
         """Draws a batch of points. Shapes: (b, latent) and one-hot (b, classes) to (b, dimension)."""
-        kernel, bias, last, offset = self.weights
-        hidden = tf.nn.relu(tf.concat([latents, labels], axis=1) @ kernel + bias)
-        pixels = ((hidden @ last + offset) / self._scale) @ self._basis
+        hidden = apply_hidden(self.weights, tf.concat([latents, labels], axis=1))
+        pixels = ((hidden @ self.weights[-2] + self.weights[-1]) / self._scale) @ self._basis
         return tf.matmul(_cut(pixels), self._basis, transpose_b=True) * self._scale - self._centre
 
 
@@ -93,8 +86,8 @@ class SmoothGenerator:
         self.latent = latent if prior is None else prior.latent
         shares = np.full(space.grid.classes, 1.0 / space.grid.classes) if prior is None else prior.shares
         # The network's output becomes pixels, and pixels points, each by one product.
-        self._drawing = tf.constant(space.amplitudes[:, np.newaxis] * space.basis, tf.float32)
-        self._looking = tf.constant(space.basis.T * space.weights, tf.float32)
+        self._drawing = tf.constant(space.amplitudes[:, np.newaxis] * space.basis.pictures, tf.float32)
+        self._looking = tf.constant(space.basis.pictures.T * space.weights, tf.float32)
         if prior is not None:
             self._locations, self._spreads, self._loadings = (tf.constant(part, tf.float32) for part in prior.weights)
         sizes = [self.latent + space.grid.classes, *hidden, space.dimension]

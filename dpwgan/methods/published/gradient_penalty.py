@@ -13,7 +13,7 @@ from dpwgan.critic.device import compile_step
 from dpwgan.critic.optimizers import Adam, WeightAverage, like
 from dpwgan.critic.plan import TrainingDesign
 from dpwgan.critic.private_step import count_entries
-from dpwgan.methods.published.networks import Inputs, Networks
+from dpwgan.methods.published.networks import Inputs, Networks, draw_labelled
 from dpwgan.privacy.steps import Steps
 
 PENALTY = 10.0
@@ -45,15 +45,6 @@ def score_losses(networks: Networks, match: Match) -> tf.Tensor:
     """Computes the critic's loss without its penalty: the generated row's score less the real one's. Shapes: (b,)."""
     real = networks.score(match.content, match.labels)
     return networks.score(match.generated, match.labels) - real
-
-
-def record_losses(networks: Networks, match: Match, *, target_slope: float = 1.0) -> tf.Tensor:
-    """Computes what each record adds to the critic's loss: less its own score, and its penalty.
-
-    The scores of generated rows are the rest of the loss, and no record is in them. Shapes: (b,).
-    """
-    own = networks.score(match.content, match.labels)
-    return penalties(networks, match, target_slope=target_slope) - own
 
 
 def penalties(networks: Networks, match: Match, *, target_slope: float = 1.0) -> tf.Tensor:
@@ -173,15 +164,8 @@ class PrivatePenaltyStep:
         self._sizes = count_entries(networks.critic_weights)
         self._rows_a_piece = max(_LEAST_PIECE, min(_MOST_PIECE, _PIECE_NUMBERS // sum(self._sizes)))
         inputs = [tf.TensorSpec([self._rows_a_piece, width], tf.float32) for width in networks.input_widths]
-        self._piece = compile_step(
-            self._clip_piece,
-            input_signature=[
-                tf.TensorSpec([self._rows_a_piece], tf.int64),
-                tf.TensorSpec([self._rows_a_piece], tf.bool),
-                tuple(inputs),
-                tf.TensorSpec([self._rows_a_piece], tf.float32),
-            ],
-        )
+        rows, there, mixing = (tf.TensorSpec([self._rows_a_piece], kind) for kind in (tf.int64, tf.bool, tf.float32))
+        self._piece = compile_step(self._clip_piece, input_signature=[rows, there, tuple(inputs), mixing])
         self._descend = compile_step(self._move)
 
     def __call__(self, rows: npt.NDArray[np.int64], *, learning_rate: float) -> None:
@@ -198,9 +182,7 @@ class PrivatePenaltyStep:
     def clipped_sum(self, rows: npt.NDArray[np.int64]) -> list[tf.Tensor]:
         """Limits how far one record can move the critic, then adds the records up.
 
-        Privacy: zeroing out a record moves the result by at most the plan's `l2_clip_norm` in L2, over all weights
-          jointly. No noise is added here; latents and mixing are secrets of the steps. A record whose gradient is not
-          finite counts as zero.
+        Privacy: as `clip_and_sum`. No noise is added here; latents and mixing are secrets of the steps.
         Shapes: `rows` (b,), b may be 0; the result is like the critic's weights.
         """
         secrets = self._steps.secrets
@@ -208,8 +190,7 @@ class PrivatePenaltyStep:
         for start in range(0, len(rows), self._rows_a_piece):
             piece = rows[start : start + self._rows_a_piece]
             there = np.arange(self._rows_a_piece) < len(piece)
-            padded = np.zeros(self._rows_a_piece, np.int64)
-            padded[: len(piece)] = piece
+            padded = np.pad(piece, (0, self._rows_a_piece - len(piece)))
             # Latents are normal; the uniforms of a table's generator come second.
             latent, *others = self._networks.input_widths
             inputs = (
@@ -217,12 +198,7 @@ class PrivatePenaltyStep:
                 *(secrets.random((self._rows_a_piece, width), dtype=np.float32) for width in others),
             )
             mixing = secrets.random(self._rows_a_piece, dtype=np.float32)
-            parts = self._piece(
-                tf.constant(padded),
-                tf.constant(there),
-                tuple(tf.constant(part) for part in inputs),
-                tf.constant(mixing),
-            )
+            parts = self._piece(padded, there, inputs, mixing)
             sums = [total + part for total, part in zip(sums, parts, strict=True)]
         return sums
 
@@ -233,7 +209,9 @@ class PrivatePenaltyStep:
             alone = Match(*(part[tf.newaxis] for part in record))
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(self._networks.critic_weights)
-                loss = record_losses(self._networks, alone, target_slope=self._target_slope)
+                # The scores of generated rows are the rest of the loss, and no record is in them.
+                own = self._networks.score(alone.content, alone.labels)
+                loss = penalties(self._networks, alone, target_slope=self._target_slope) - own
             gradients: list[tf.Tensor] = tape.gradient(loss, self._networks.critic_weights)
             return gradients
 
@@ -246,12 +224,10 @@ class PrivatePenaltyStep:
         return clip_and_sum(gradients, there=there, l2_clip_norm=self._plan.clip_target)
 
     def _move(self, noisy: list[tf.Tensor], *, share: tf.Tensor) -> None:
-        batch = self._plan.generated_batch_size
-        inputs, labels = self._networks.draw(batch), self._networks.draw_labels(batch)
-        content = self._networks.generate(inputs, labels)
+        drawn = draw_labelled(self._networks, self._plan.generated_batch_size)
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(self._networks.critic_weights)
-            loss = tf.reduce_mean(self._networks.score(content, labels))
+            loss = tf.reduce_mean(self._networks.score(*drawn))
         self._descent.descend(noisy, tape.gradient(loss, self._networks.critic_weights), share=share)
 
 
@@ -279,10 +255,9 @@ class ScoreClimb:
         self._step(tf.constant(learning_rate, tf.float32))
 
     def _trace(self, share: tf.Tensor) -> None:
-        inputs, labels = self._networks.draw(self._batch_size), self._networks.draw_labels(self._batch_size)
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(self._networks.generator_weights)
-            loss = -tf.reduce_mean(self._networks.score(self._networks.generate(inputs, labels), labels))
+            loss = -tf.reduce_mean(self._networks.score(*draw_labelled(self._networks, self._batch_size)))
         self._adam.descend(tape.gradient(loss, self._networks.generator_weights), share=share)
         if self._average is not None:
             self._average.follow()

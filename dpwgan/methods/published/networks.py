@@ -4,7 +4,6 @@ Content is what a critic reads: images, points of them, or dense encoded rows. L
 that is no table of images has none, and its label is a column like any other.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,54 +31,33 @@ _NO_WEIGHT_CLIP = 1e3
 _PRODUCTS = 0.35
 
 
-class Networks(ABC):
+class _Pair:
     """A generator, its critic, and real rows, which are put on the device unless they are on disk.
 
     Privacy: `read` gives real rows to the caller, who has charged for them. Everything else sees none.
     """
 
     input_widths: tuple[int, ...]
-    _generator: Any
-    _critic: Any
-    _device_rng: tf.random.Generator
 
-    @property
-    def generator_weights(self) -> Sequence[tf.Variable]:
+    def __init__(self, encoded: EncodedTable, *, generator: Any, critic: Any, device_rng: Any = None) -> None:
+        """Takes both as they are. `device_rng` is for those that draw."""
+        self._cells, self._device_rng = RowReader(encoded), device_rng
+        self._generator, self._critic = generator, critic
+        self.generator_weights: Sequence[tf.Variable] = generator.weights
         """What the generator's steps move."""
-        return self._generator.weights  # type: ignore[no-any-return]
-
-    @property
-    def critic_weights(self) -> Sequence[tf.Variable]:
+        self.critic_weights: Sequence[tf.Variable] = critic.weights
         """What the critic's steps move."""
-        return self._critic.weights  # type: ignore[no-any-return]
-
-    @abstractmethod
-    def read(self, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Reads content and labels of real rows. Shapes: (b,) to (b, ...) and (b, classes)."""
-
-    @abstractmethod
-    def draw(self, batch: int) -> Inputs:
-        """Draws random input on the device. Shapes: (batch, width) for each of `input_widths`."""
 
     def draw_mixing(self, batch: int) -> tf.Tensor:
         """Draws uniforms in [0, 1) on the device. Shapes: (batch,)."""
         return self._device_rng.uniform([batch])
 
-    @abstractmethod
-    def draw_labels(self, batch: int) -> tf.Tensor:
-        """Draws labels by the shares of the classes. Shapes: (batch, classes)."""
 
-    @abstractmethod
-    def generate(self, inputs: Inputs, labels: tf.Tensor) -> tf.Tensor:
-        """Draws content for given labels. Shapes: (b, ...)."""
+class LabelledNetworks(_Pair):
+    """Those of images: the random input is latents, and labels by the shares of the classes.
 
-    @abstractmethod
-    def score(self, content: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-        """Scores content. Shapes: (b,)."""
-
-
-class LabelledNetworks(Networks):
-    """Those of images: the random input is latents, and labels by the shares of the classes."""
+    `see` makes content of pixels, (b, pixels) to (b, ...). Shapes: `shares` (classes,), released or charged for.
+    """
 
     def __init__(
         self,
@@ -88,47 +66,40 @@ class LabelledNetworks(Networks):
         *,
         shares: npt.NDArray[np.float64],
         latent: int,
-        rng: np.random.Generator,
+        see: Callable[[tf.Tensor], tf.Tensor],
+        **pair: Any,
     ) -> None:
-        """Seeds the device's generator from the model stream.
-
-        Shapes: `shares` (classes,), public, released or charged for.
-        """
-        self._read, self._grid, self._shares = RowReader(encoded), grid, shares
+        super().__init__(encoded, **pair)
+        self._grid, self._shares, self._see = grid, shares, see
         self._ends = tf.constant(np.cumsum(shares)[:-1] / np.sum(shares), tf.float32)
-        self._device_rng = make_device_rng(rng)
         self.input_widths = (latent,)
 
     def read(self, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Reads content and one-hot labels of real rows."""
-        codes, numbers = self._read(rows)
+        """Reads content and one-hot labels of real rows. Shapes: (b,) to (b, ...) and (b, classes)."""
+        codes, numbers = self._cells(rows)
         labels = tf.one_hot(codes[:, self._grid.label.source], self._grid.classes)
         return self._see(tf.gather(numbers, self._grid.sources, axis=1)), labels
 
     def draw(self, batch: int) -> Inputs:
-        """Draws latents."""
+        """Draws latents on the device. Shapes: (batch, latent)."""
         return (self._device_rng.normal([batch, self.input_widths[0]]),)
 
     def draw_labels(self, batch: int) -> tf.Tensor:
-        """Draws one-hot labels by the shares."""
+        """Draws one-hot labels by the shares. Shapes: (batch, classes)."""
         codes = tf.searchsorted(self._ends, self._device_rng.uniform([batch]), side="right")
         return tf.one_hot(codes, len(self._shares))
 
     def generate(self, inputs: Inputs, labels: tf.Tensor) -> tf.Tensor:
-        """Draws content of the given labels."""
+        """Draws content of the given labels. Shapes: (b, ...)."""
         return self._generator.generate(inputs[0], labels)
 
     def score(self, content: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-        """Scores content with its labels."""
+        """Scores content with its labels. Shapes: (b,)."""
         return self._critic.score(content, labels)
-
-    @abstractmethod
-    def _see(self, pixels: tf.Tensor) -> tf.Tensor:
-        """Makes content of pixels. Shapes: (b, pixels) to (b, ...)."""
 
 
 class ImageNetworks(LabelledNetworks):
-    """Networks with convolutions, conditioned on the label of an image."""
+    """Networks with convolutions, conditioned on the label of an image. `critic`: settings of the `ConvCritic`."""
 
     def __init__(
         self,
@@ -140,18 +111,21 @@ class ImageNetworks(LabelledNetworks):
         rng: np.random.Generator,
         **critic: Any,
     ) -> None:
-        """Draws the first weights. `critic`: settings of the `ConvCritic`."""
-        super().__init__(encoded, grid, shares=shares, latent=latent, rng=rng)
-        self._generator = ConvGenerator(grid.shape, classes=grid.classes, latent=latent, rng=rng)
-        self._critic = ConvCritic(grid.shape, classes=grid.classes, rng=rng, device_rng=self._device_rng, **critic)
+        device_rng = make_device_rng(rng)
+        super().__init__(
+            encoded,
+            grid,
+            shares=shares,
+            latent=latent,
+            see=lambda pixels: tf.reshape(pixels, [-1, *grid.shape]),
+            generator=ConvGenerator(grid.shape, classes=grid.classes, latent=latent, rng=rng),
+            critic=ConvCritic(grid.shape, classes=grid.classes, rng=rng, device_rng=device_rng, **critic),
+            device_rng=device_rng,
+        )
 
     def make_sampler(self) -> ConvSampler:
         """Takes the generator's weights and the shares out as plain arrays."""
-        weights = tuple(weight.numpy() for weight in self.generator_weights)
-        return ConvSampler(weights=weights, shares=self._shares, grid=self._grid)
-
-    def _see(self, pixels: tf.Tensor) -> tf.Tensor:
-        return tf.reshape(pixels, [-1, *self._grid.shape])
+        return ConvSampler(weights=_to_arrays(self.generator_weights), shares=self._shares, grid=self._grid)
 
 
 class QuadraticCritic:
@@ -179,6 +153,7 @@ class PointNetworks(LabelledNetworks):
     """A quadratic critic of few coordinates against a generator of smooth images.
 
     Content is points of the frame, as differences from a released mean picture.
+    Shapes: `shares` (classes,) and `centre` (dimension,), both released.
     """
 
     def __init__(
@@ -192,46 +167,41 @@ class PointNetworks(LabelledNetworks):
         hidden: int,
         rng: np.random.Generator,
     ) -> None:
-        """Draws the first weights. Shapes: `shares` (classes,) and `centre` (dimension,), both released."""
-        super().__init__(encoded, frame.grid, shares=shares, latent=latent, rng=rng)
         self._dimension = frame.dimension
-        self._centre = tf.constant(centre, tf.float32)
-        self._looking = tf.constant(frame.basis[0].T * frame.scale, tf.float32)
-        self._generator = LabelledImages(frame, centre=centre, latent=latent, hidden=hidden, rng=rng)
-        self._critic = QuadraticCritic(dimension=frame.dimension, classes=frame.grid.classes)
+        origin = tf.constant(centre, tf.float32)
+        looking = tf.constant(frame.basis.pictures.T * frame.scale, tf.float32)
+        super().__init__(
+            encoded,
+            frame.grid,
+            shares=shares,
+            latent=latent,
+            see=lambda pixels: pixels @ looking - origin,
+            device_rng=make_device_rng(rng),
+            generator=LabelledImages(frame, centre=centre, latent=latent, hidden=hidden, rng=rng),
+            critic=QuadraticCritic(dimension=frame.dimension, classes=frame.grid.classes),
+        )
 
     def make_sampler(self, weights: Sequence[tf.Variable] = ()) -> LabelledSampler:
         """Takes the generator's weights, or means of them, and the shares out as plain arrays."""
-        arrays = tuple(weight.numpy() for weight in weights or self.generator_weights)
+        arrays = _to_arrays(weights or self.generator_weights)
         return LabelledSampler(grid=self._grid, shares=self._shares, weights=arrays, dimension=self._dimension)
 
-    def _see(self, pixels: tf.Tensor) -> tf.Tensor:
-        return pixels @ self._looking - self._centre
 
-
-class TableNetworks(Networks):
+class TableNetworks(_Pair):
     """Networks on dense encoded rows. Labels have no width: the label, if there is one, is a column like any other."""
 
     def __init__(
-        self,
-        encoded: EncodedTable,
-        *,
-        generator: Any,
-        critic: Critic,
-        latents: LatentSource,
-        score: Callable[[tf.Tensor], tf.Tensor] | None = None,
+        self, encoded: EncodedTable, *, latents: LatentSource, score: Callable[[tf.Tensor], tf.Tensor], **pair: Any
     ) -> None:
-        """Takes both as they are. `score` is the critic's own where not given."""
-        self._read, self._spans = RowReader(encoded), encoded.spans
-        self._generator, self._critic, self._latents = generator, critic, latents
-        self._score = score or critic.score
+        super().__init__(encoded, **pair)
+        self._spans, self._latents, self._score = encoded.spans, latents, score
 
     def read(self, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Reads dense rows."""
-        return write_dense(*self._read(rows), self._spans), tf.zeros([tf.shape(rows)[0], 0])
+        """Reads dense rows and labels of no width. Shapes: (b,) to (b, width) and (b, 0)."""
+        return write_dense(*self._cells(rows), self._spans), self.draw_labels(tf.shape(rows)[0])
 
     def draw(self, batch: int) -> Inputs:
-        """Draws latents, and the uniforms that make hard rows of logits."""
+        """Draws latents, and the uniforms that make hard rows of logits. Shapes: (batch, width) each."""
         return self._latents.draw(batch)
 
     def draw_labels(self, batch: int) -> tf.Tensor:
@@ -239,11 +209,11 @@ class TableNetworks(Networks):
         return tf.zeros([batch, 0])
 
     def generate(self, inputs: Inputs, labels: tf.Tensor) -> tf.Tensor:
-        """Draws dense rows, ones and zeros."""
+        """Draws dense rows, ones and zeros. Shapes: (b, width)."""
         return self._generator.rows(*inputs)
 
     def score(self, content: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-        """Scores dense rows."""
+        """Scores dense rows. Shapes: (b,)."""
         return self._score(content)
 
 
@@ -260,20 +230,36 @@ class Perceptrons(TableNetworks):
         rng: np.random.Generator,
         noisy_features: NoisyFeatures | None = None,
     ) -> None:
-        """Draws the first weights."""
-        spans = encoded.spans
-        width = sum(span.width for span in spans)
+        spans, width = encoded.spans, encoded.shape.width
         self.input_widths = (latent, width)
-        self._device_rng = make_device_rng(rng)
-        latents = LatentSource(latent=latent, width=width, rng=self._device_rng)
+        device_rng = make_device_rng(rng)
         generator = MlpGenerator(spans, latent=latent, hidden=hidden_generator, rng=rng)
         critic = Critic(spans, hidden=hidden_critic, weight_clip=_NO_WEIGHT_CLIP, rng=rng)
-
-        super().__init__(encoded, generator=generator, critic=critic, latents=latents)
+        super().__init__(
+            encoded,
+            latents=LatentSource(latent=latent, width=width, rng=device_rng),
+            score=critic.score,
+            generator=generator,
+            critic=critic,
+            device_rng=device_rng,
+        )
         if noisy_features is not None:
             self._score = lambda rows: tf.squeeze(noisy_features(critic.features(rows)) @ critic.weights[-1], axis=1)
 
     def make_sampler(self, weights: Sequence[tf.Variable] = ()) -> MlpSampler:
         """Takes the generator's weights, or means of them, out as plain arrays."""
-        arrays = tuple(weight.numpy() for weight in weights or self.generator_weights)
-        return MlpSampler(weights=arrays, spans=self._spans)
+        return MlpSampler(weights=_to_arrays(weights or self.generator_weights), spans=self._spans)
+
+
+def _to_arrays(weights: Sequence[tf.Variable]) -> tuple[npt.NDArray[np.float32], ...]:
+    return tuple(weight.numpy() for weight in weights)
+
+
+Networks = LabelledNetworks | TableNetworks
+"""Both have the same methods."""
+
+
+def draw_labelled(networks: Networks, batch: int) -> tuple[tf.Tensor, tf.Tensor]:
+    """Draws content and its labels on the device. Shapes: (batch, ...) and (batch, classes)."""
+    inputs, labels = networks.draw(batch), networks.draw_labels(batch)
+    return networks.generate(inputs, labels), labels

@@ -34,11 +34,6 @@ class OneHotRows:
         self._groups, self.sizes = groups, tuple(sizes)
         self._curvature: FloatArray | None = None
 
-    @property
-    def count(self) -> int:
-        """How many rows are here."""
-        return len(self._groups)
-
     def sum_slopes(self, weights: FloatArray) -> FloatArray:
         """Adds up s x, where s = sigmoid(-w.x) is the slope of a row's logistic loss ln(1 + e^(-w.x)).
 
@@ -80,7 +75,16 @@ class OneHotRows:
         return total
 
     def _cut(self) -> Iterator[tuple[slice, sparse.csr_matrix]]:
-        return _cut_one_hot(self._groups, self.sizes)
+        """Writes rows as sparse one-hot tables, a block of rows at a time. Shapes: (b, W) each, without the bias."""
+        attributes, width, groups = len(self.sizes), sum(self.sizes), self._groups
+        size = max(1, min(_BLOCK_CELLS // attributes, len(groups)))
+        starts = find_starts(self.sizes).astype(np.int32)  # one type for all, or numpy adds through a buffer
+        ones, ends = np.ones(size * attributes), np.arange(size + 1, dtype=np.int32) * attributes
+        for rows in cut(len(groups), size=size):
+            count = rows.stop - rows.start
+            cells = np.add(groups[rows], starts, dtype=np.int32, casting="unsafe").ravel()
+            let_go(groups)
+            yield rows, sparse.csr_matrix((ones[: cells.size], cells, ends[: count + 1]), shape=(count, width))
 
 
 ONE_HOT = Derivation[GroupedRows, OneHotRows](
@@ -90,19 +94,6 @@ SLOPES = Sum[OneHotRows]("one-layer slopes", lambda rows, argument, weights: row
 CURVATURE = Sum[OneHotRows]("one-layer curvature", lambda rows, argument, vector: rows.multiply_curvature(vector))
 SCORES = Sum[OneHotRows]("one-layer scores", lambda rows, middle, weights: rows.sum_scores(weights, middle=middle))
 GROUP_COUNTS = Sum[OneHotRows]("one-layer counts", lambda rows, argument, array: rows.count_groups())
-
-
-def _cut_one_hot(groups: GroupArray, sizes: Sequence[int]) -> Iterator[tuple[slice, sparse.csr_matrix]]:
-    """Writes rows as sparse one-hot tables, a block of rows at a time. Shapes: (b, W) each, without the bias."""
-    attributes, width = len(sizes), sum(sizes)
-    size = max(1, min(_BLOCK_CELLS // attributes, len(groups)))
-    starts = find_starts(sizes).astype(np.int32)  # one type for all, or numpy adds through a buffer
-    ones, ends = np.ones(size * attributes), np.arange(size + 1, dtype=np.int32) * attributes
-    for rows in cut(len(groups), size=size):
-        count = rows.stop - rows.start
-        cells = np.add(groups[rows], starts, dtype=np.int32, casting="unsafe").ravel()
-        let_go(groups)
-        yield rows, sparse.csr_matrix((ones[: cells.size], cells, ends[: count + 1]), shape=(count, width))
 
 
 def find_starts(sizes: Sequence[int]) -> npt.NDArray[np.int64]:

@@ -106,11 +106,7 @@ _ROUNDING = 1e-9
 
 
 def train_one_layer(
-    real: Rows[OneHotRows],
-    synthetic: ProbabilityArray,
-    *,
-    regularization: float,
-    ledger: Ledger,
+    real: Rows[OneHotRows], synthetic: ProbabilityArray, *, regularization: float, ledger: Ledger
 ) -> FloatArray:
     """Releases the weights of the one-layer network that best tells real rows from synthetic ones.
 
@@ -191,12 +187,7 @@ class OneLayerTerm:
         into += self.loss_and_gradient(probabilities)[1]
 
 
-def measure_one_layer(
-    real: Rows[OneHotRows],
-    weights: FloatArray,
-    *,
-    ledger: Ledger,
-) -> OneLayerTerm:
+def measure_one_layer(real: Rows[OneHotRows], weights: FloatArray, *, ledger: Ledger) -> OneLayerTerm:
     """Releases the mean of f_w over the real rows.
 
     Privacy: with released weights, f_w lies between two public numbers, those of the least and the largest weight of
@@ -211,12 +202,8 @@ def measure_one_layer(
     # Equal weights leave a range of 0, where the mean is public; noise of some size is drawn all the same.
     most = max(half, 1e-12) * (1 + _ROUNDING)
 
-    def score() -> FloatArray:
-        total = real.sum(SCORES, argument=float(middle), array=weights)
-        scaled: FloatArray = total[:1] / most
-        return scaled
-
-    noisy, unit = ledger.release(ANSWER_LABEL, score), most / real.records
+    noisy = ledger.release(ANSWER_LABEL, lambda: real.sum(SCORES, argument=float(middle), array=weights)[:1] / most)
+    unit = most / real.records
     return OneLayerTerm(weights=weights, sizes=sizes, target=noisy.value * unit + middle, stddev=noisy.stddev * unit)
 
 
@@ -248,8 +235,7 @@ def measure_distance(real: Rows[OneHotRows], synthetic: ProbabilityArray, *, led
     generated = fake.T @ np.full(fake.shape[0], 1 / fake.shape[0])
 
     def measure() -> FloatArray:
-        fractions = real.sum(GROUP_COUNTS) / real.records - generated[:-1]
-        return np.array([np.linalg.norm(fractions)])
+        return np.array([np.linalg.norm(real.sum(GROUP_COUNTS) / real.records - generated[:-1])])
 
     return ledger.release(CERTIFICATE_LABEL, measure)
 
@@ -268,32 +254,15 @@ def plan_one_layer(
     weights = Gaussian(noise_multiplier=scale, replace_one_factor=weights_replace_one_factor(attributes))
     answer = Gaussian(noise_multiplier=ANSWER_NOISE_RATIO * scale)
     certificate = Gaussian(noise_multiplier=CERTIFICATE_NOISE_RATIO * scale, replace_one_factor=math.sqrt(2))
-    mechanism = "Gaussian noise"
+    of_weights: dict[str, Any] = {"released": "a one-layer network's weights", "attributes": attributes}
+    of_answer = {"released": "the network's mean over the rows"}
+    of_certificate = {"released": "the distance of all one-way fractions"}
+    farthest = math.sqrt(attributes) / records * (1 + _ROUNDING)
+    release = partial(Release, mechanism="Gaussian noise")
     return [
-        Release(
-            label=WEIGHTS_LABEL,
-            event=weights,
-            times=rounds,
-            mechanism=mechanism,
-            sensitivity=sensitivity,
-            details={"released": "a one-layer network's weights", "attributes": attributes},
-        ),
-        Release(
-            label=ANSWER_LABEL,
-            event=answer,
-            times=rounds,
-            mechanism=mechanism,
-            sensitivity=1.0,
-            details={"released": "the network's mean over the rows"},
-        ),
-        Release(
-            label=CERTIFICATE_LABEL,
-            event=certificate,
-            times=1,
-            mechanism=mechanism,
-            sensitivity=math.sqrt(attributes) / records * (1 + _ROUNDING),
-            details={"released": "the distance of all one-way fractions"},
-        ),
+        release(label=WEIGHTS_LABEL, event=weights, times=rounds, sensitivity=sensitivity, details=of_weights),
+        release(label=ANSWER_LABEL, event=answer, times=rounds, sensitivity=1.0, details=of_answer),
+        release(label=CERTIFICATE_LABEL, event=certificate, times=1, sensitivity=farthest, details=of_certificate),
     ]
 
 
@@ -318,11 +287,7 @@ def _gradient_tolerance(*, records: int, synthetic_rows: int, attributes: int, r
 
 
 def _minimise(
-    real: Rows[OneHotRows],
-    fake: sparse.csr_matrix,
-    *,
-    regularization: float,
-    tolerance: float,
+    real: Rows[OneHotRows], fake: sparse.csr_matrix, *, regularization: float, tolerance: float
 ) -> FloatArray:
     """Finds weights where the gradient of J is at most `tolerance` long, by the module's Theorem 2.
 
@@ -379,15 +344,11 @@ def _score_and_gradient(
     points = step * np.arange(1, math.ceil(_LOG_ACCURACY / math.pi / step) + 1)
     kernel, bias = weights[:-1], weights[-1]
     gradient = np.empty_like(table)
-    total = 0.0
+    add_up = partial(_add_up_points, kernel=kernel, bias=bias, sizes=sizes, points=points, step=step)
     # Some codes at a time, so that their characteristic functions take a bounded amount of memory.
     chunk = max(1, _MOST_CELLS // (len(sizes) * points.size))
-    for start in range(0, table.shape[0], chunk):
-        rows = slice(start, start + chunk)
-        score = _add_up_points(
-            table[rows], kernel=kernel, bias=bias, sizes=sizes, points=points, step=step, gradient=gradient[rows]
-        )
-        total += score
+    pieces = [slice(start, start + chunk) for start in range(0, table.shape[0], chunk)]
+    total = sum((add_up(table[rows], gradient=gradient[rows]) for rows in pieces), 0.0)
     gradient /= table.shape[0]
     return total / table.shape[0], gradient
 

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 GENERATOR_LABEL = "generator and discriminator steps"
 SOURCE = "Johnson 2019, chapter 4: noise on the generator's gradients alone"
+_REASON = (
+    "the discriminator's weights are trained on rows without any noise, and every gradient of the generator depends on "
+    "them"
+)
 
 LAYER_NOISE = math.sqrt(0.5)
 """Stddev of the paper's noise of variance 0.5 (section 4.1). Its program has stddev 0.5, which is variance 0.25."""
@@ -51,6 +55,7 @@ class PublishedDesign:
     networks: DpWganSettings
     steps: int
     batch: int
+    microbatches: int
     noise_multiplier: float
     claim: PublishedClaim
     prior: Part | None = None
@@ -59,32 +64,15 @@ class PublishedDesign:
     @property
     def releases(self) -> Sequence[Release]:
         """What to note in the ledger."""
-        event = Unprotected(
-            reason=(
-                "the discriminator's weights are trained on rows without any noise, and every gradient of the "
-                "generator depends on them"
-            ),
-            published=self.claim,
-        )
-        details = {
-            "l2_clip_norm": GENERATOR_CLIP,
-            "microbatches": self.microbatches,
-            "noise_multiplier": self.noise_multiplier,
-        }
         steps = Release(
             label=GENERATOR_LABEL,
-            event=event,
+            event=Unprotected(reason=_REASON, published=self.claim),
             times=self.steps,
             mechanism="Adam on the discriminator, plain; Gaussian noise on the generator's clipped gradients",
             sensitivity=GENERATOR_CLIP,
-            details=details,
+            details={key: self.summary()[key] for key in ("l2_clip_norm", "microbatches", "noise_multiplier")},
         )
         return [*([] if self.prior is None else self.prior.releases), steps]
-
-    @property
-    def microbatches(self) -> int:
-        """Number of microbatches: one for each two rows of a batch, as published."""
-        return count_microbatches(self.batch)
 
     @property
     def cost(self) -> Cost:
@@ -129,22 +117,23 @@ def plan_published(
 
     Raises: PrivacyError if even the published accounting cannot meet the budget.
     """
-    images = find_images(shape) is not None
     batch = min(BATCH, shape.records)
-    steps = networks.steps or (_PUBLISHED_IMAGE_STEPS if images else _PUBLISHED_STEPS)
+    microbatches = count_microbatches(batch)
+    steps = networks.steps or (_PUBLISHED_STEPS if find_images(shape) is None else _PUBLISHED_IMAGE_STEPS)
     before = (*terms.other_charges, *(release.charge for release in (prior.releases if prior else ())))
     noise_multiplier = replace(terms, other_charges=before).find_noise_multiplier(
         MOMENTS, sampling_probability=batch / shape.records, steps=steps
     )
-    provable = provable_epsilon(
-        noise_multiplier, steps=steps, microbatches=count_microbatches(batch), delta=terms.budget.delta, before=before
-    )
     budget = terms.budget
+    provable = provable_epsilon(
+        noise_multiplier, steps=steps, microbatches=microbatches, delta=budget.delta, before=before
+    )
     design = PublishedDesign(
         shape=shape,
         networks=networks,
         steps=steps,
         batch=batch,
+        microbatches=microbatches,
         noise_multiplier=noise_multiplier,
         claim=PublishedClaim(epsilon=budget.epsilon, delta=budget.delta, provable_epsilon=provable, source=SOURCE),
         prior=prior,
@@ -226,13 +215,12 @@ def _train(networks: Networks, plan: PublishedDesign, run: Run) -> tuple[npt.NDA
         noise_rng=run.ledger.lend_streams(GENERATOR_LABEL).noise,
     )
     train_plainly(
+        run,
         label=GENERATOR_LABEL,
         records=plan.shape.records,
         batch_size=plan.batch,
         steps=plan.steps,
         critic_step=steps,
-        ledger=run.ledger,
-        progress=run.progress,
     )
     weights = tuple(weight.numpy() for weight in networks.generator_weights)
     refuse_unless_finite(weights)

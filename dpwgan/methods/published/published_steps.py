@@ -7,7 +7,7 @@ import tensorflow as tf
 from dpwgan.critic.device import compile_step
 from dpwgan.critic.optimizers import Adam
 from dpwgan.critic.private_step import count_entries
-from dpwgan.methods.published.networks import Inputs, Networks
+from dpwgan.methods.published.networks import Inputs, Networks, draw_labelled
 from dpwgan.methods.published.published_gan import GENERATOR_CLIP, MEMORIES, RATE
 
 BOUND_SHARE = 0.7
@@ -56,7 +56,9 @@ class PublishedSteps:
 
         def add_one(done: tf.Tensor, total: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             with tf.GradientTape() as tape:
-                loss = tf.reduce_mean(tf.nn.softplus(-self._networks.score(*self._draw(self._microbatch))))
+                loss = tf.reduce_mean(
+                    tf.nn.softplus(-self._networks.score(*draw_labelled(self._networks, self._microbatch)))
+                )
             parts = tape.gradient(loss, list(self._networks.generator_weights), unconnected_gradients="zero")
             flat = tf.concat([tf.reshape(part, [-1]) for part in parts], axis=0)
             return done + 1, total + flat * tf.minimum(1.0, GENERATOR_CLIP / tf.maximum(tf.norm(flat), 1e-30))
@@ -64,12 +66,8 @@ class PublishedSteps:
         start = tf.constant(0), tf.zeros(sum(self._sizes))
         return tf.while_loop(lambda done, total: done < self._microbatches, add_one, start)[1]
 
-    def _draw(self, batch: int) -> tuple[tf.Tensor, tf.Tensor]:
-        inputs, labels = self._networks.draw(batch), self._networks.draw_labels(batch)
-        return self._networks.generate(inputs, labels), labels
-
     def _trace(self, rows: tf.Tensor, noise: tf.Tensor) -> None:
-        real, fake = self._networks.read(rows), self._draw(self._microbatches * self._microbatch)
+        real, fake = self._networks.read(rows), draw_labelled(self._networks, self._microbatches * self._microbatch)
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(tf.nn.softplus(-self._networks.score(*real)))
             loss += tf.reduce_mean(tf.nn.softplus(self._networks.score(*fake)))
@@ -112,12 +110,9 @@ class LossNoiseSteps:
         self._critic_adam = Adam(networks.critic_weights, learning_rate=critic_learning_rate, memories=_CRITIC_MEMORIES)
         self._bound = tf.Variable(1.0)
         rows = tf.TensorSpec([batch_size], tf.int64)
-        self._trace_discriminator = compile_step(self._train_discriminator, input_signature=[rows])
-        self._trace_generator = compile_step(self._train_generator, input_signature=[tf.TensorSpec([], tf.float32)])
-
-    def train_discriminator(self, rows: npt.NDArray[np.int64]) -> None:
+        self.train_discriminator = compile_step(self._train_discriminator, input_signature=[rows])
         """Takes one discriminator step on real rows and as many generated ones (lines 2 to 6), and sets the bound."""
-        self._trace_discriminator(tf.constant(rows))
+        self._trace_generator = compile_step(self._train_generator, input_signature=[tf.TensorSpec([], tf.float32)])
 
     def train_generator(self) -> None:
         """Takes one generator step on the noisy loss of fresh rows (lines 8 to 19)."""

@@ -30,7 +30,9 @@ NORM_FLOOR = 1e-5
 
 
 class _NetworkSampler(ImageSampler):
-    """A network of latents and one-hot labels."""
+    """A network of latents and one-hot labels. `first`: which of its weights is the matrix that takes them."""
+
+    first: ClassVar[int] = 0
 
     def draw_images(self, latents: Floats, labels: Floats) -> Pixels:
         """Draws the pictures of latents and labels.
@@ -41,12 +43,8 @@ class _NetworkSampler(ImageSampler):
 
     def _draw(self, labels: Labels, *, rng: np.random.Generator) -> Pixels:
         classes = self.grid.classes
-        latents = rng.standard_normal((len(labels), len(self._first_kernel) - classes), dtype=np.float32)
+        latents = rng.standard_normal((len(labels), len(self.weights[self.first]) - classes), dtype=np.float32)
         return self.draw_images(latents, np.eye(classes, dtype=np.float32)[labels])
-
-    @property
-    def _first_kernel(self) -> npt.NDArray[Any]:
-        return self.weights[0]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -86,9 +84,9 @@ class LabelledSampler(_NetworkSampler):
 
     def draw_images(self, latents: Floats, labels: Floats) -> Pixels:
         """Draws the pictures that `LabelledImages` gives points of."""
-        kernel, bias, last, offset = self.weights
-        points = np.maximum(np.concatenate([latents, labels], axis=1) @ kernel + bias, 0.0) @ last + offset
-        pixels: Pixels = np.clip(points @ (self.frame.basis[0] / self.frame.scale), 0.0, 1.0)
+        hidden = apply_hidden(self.weights, np.concatenate([latents, labels], axis=1))
+        points = hidden @ self.weights[-2] + self.weights[-1]
+        pixels: Pixels = np.clip(points @ (self.frame.basis.pictures / self.frame.scale), 0.0, 1.0)
         return pixels
 
     def _fits(self) -> bool:
@@ -100,20 +98,17 @@ class SmoothSampler(_NetworkSampler):
     """A trained `SmoothGenerator`, with its prior if it has one. Shapes: `weights` as the generator has them."""
 
     file = "smooth"
+    first = 1
 
     @functools.cached_property
     def space(self) -> CosineSpace:
         """The pictures that its own are sums of."""
         return CosineSpace(grid=self.grid, most=self.dimension)
 
-    @property
-    def _first_kernel(self) -> npt.NDArray[Any]:
-        return self.weights[1]
-
     def draw_images(self, latents: Floats, labels: Floats) -> Pixels:
         """Draws the pictures that `SmoothGenerator` gives points of."""
         space, activation = self.space, apply_hidden(self.weights[1:], np.concatenate([latents, labels], axis=1))
-        pixels = ((activation @ self.weights[-2] + self.weights[-1]) * space.amplitudes) @ space.basis
+        pixels = ((activation @ self.weights[-2] + self.weights[-1]) * space.amplitudes) @ space.basis.pictures
         if self.prior is None:
             pixels += CENTRE
         else:
@@ -203,9 +198,10 @@ class RefinedTable:
 
     def refine(self, groups: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int32]:
         """The groups of the largest logits. Shapes: (n, columns) to the same."""
-        one_hot = write_one_hot(groups, self.sizes)
-        logits = KEPT * one_hot + apply_hidden(self.weights, one_hot) @ self.weights[-2] + self.weights[-1]
         ends = np.cumsum([0, *self.sizes])
+        one_hot = np.zeros((len(groups), ends[-1]), np.float32)
+        np.put_along_axis(one_hot, groups.astype(np.int64) + ends[:-1], np.float32(1.0), axis=1)
+        logits = KEPT * one_hot + apply_hidden(self.weights, one_hot) @ self.weights[-2] + self.weights[-1]
         pieces = [np.argmax(logits[:, first:last], axis=1) for first, last in itertools.pairwise(ends)]
         refined: npt.NDArray[np.int32] = np.stack(pieces, axis=1).astype(np.int32)
         return refined
@@ -231,11 +227,3 @@ def draw_groups(prior: ClassSampler, records: int, *, rng: np.random.Generator) 
     """Draws rows of groups from a prior without classes. Shapes: (records, columns)."""
     model = prior.models[0]
     return model.to_groups(model.draw_points(records, rng=rng))
-
-
-def write_one_hot(groups: npt.NDArray[np.integer[Any]], sizes: tuple[int, ...]) -> Floats:
-    """Writes groups out. Shapes: (n, columns) to (n, groups of all columns)."""
-    starts = np.cumsum([0, *sizes])[:-1]
-    result = np.zeros((len(groups), sum(sizes)), np.float32)
-    np.put_along_axis(result, groups.astype(np.int64) + starts, np.float32(1.0), axis=1)
-    return result

@@ -35,7 +35,6 @@ def test_plan_says_to_estimate_the_loss_when_there_is_no_guarantee():
 def test_shares_are_a_distribution_when_the_noise_is_large():
     encoded, shape = make_images(60, side=8)
     plan = plan_formally(shape, epsilon=0.05)
-    assert plan.design.frame is not None
     for seed in range(5):
         ledger = open_for_plan(plan, source=seed)
         shares, centre = release_classes(encoded, plan.design.frame, records=60, ledger=ledger).values()
@@ -47,7 +46,6 @@ def test_shares_are_a_distribution_when_the_noise_is_large():
 def test_released_classes_are_their_shares_and_the_mean_picture_when_the_noise_is_small():
     encoded, shape = make_images(60, side=8)
     plan = plan_formally(shape, epsilon=10.0)
-    assert plan.design.frame is not None
     tiny = replace(plan.design, classes=Gaussian(noise_multiplier=1e-6, replace_one_factor=1.8))
     ledger = open_ledger(tiny.releases)
     shares, centre = release_classes(encoded, plan.design.frame, records=60, ledger=ledger).values()
@@ -77,8 +75,6 @@ def test_a_record_moves_the_sum_of_classes_within_its_sensitivity_when_it_is_tak
     """The worst records: white and black, of unlike labels; and pixels that no specs allow, which are shortened."""
     encoded, _ = make_images(3, side=8)
     plan = plan_formally(make_images(60, side=8)[1])
-    assert plan.design.frame is not None
-    assert plan.design.classes is not None
     white = EncodedTable(
         codes=np.array([[0], [1], [0]], np.int32),
         numbers=np.stack([np.full(64, value, np.float32) for value in (brightness, -brightness, 0.0)]),

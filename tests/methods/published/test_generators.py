@@ -38,7 +38,7 @@ def test_points_stay_in_reach_and_keep_distances_of_smooth_pictures_when_pixels_
     assert np.linalg.norm(full) == pytest.approx(REACH)
     pixels = np.random.default_rng(1).integers(0, 2, (200, np.prod(image)))
     assert np.linalg.norm(frame.to_points(pixels), axis=1).max() <= REACH
-    smooth = 0.1 * frame.basis[0]
+    smooth = 0.1 * frame.basis.pictures
     apart = np.linalg.norm(frame.to_points(smooth[:1]) - frame.to_points(smooth[1:2]))
     assert apart == pytest.approx(frame.scale * np.linalg.norm(smooth[0] - smooth[1]))
 
@@ -48,8 +48,7 @@ def test_generator_and_sampler_draw_the_same_pictures_when_they_have_the_same_we
     sampler, generator = make_sampler(image), make_generator(image)
     latents, labels = draw_input(7)
     pixels = sampler.draw_images(latents, labels)
-    assert pixels.min() == 0
-    assert pixels.max() == 1
+    assert (pixels.min(), pixels.max()) == (0, 1)
     centre = make_frame(image).to_points(np.full((1, np.prod(image)), 0.4))[0]
     known = generator.generate(tf.constant(latents), tf.constant(labels)).numpy() + centre
     np.testing.assert_allclose(sampler.frame.to_points(pixels), known, rtol=1e-3, atol=1e-4)

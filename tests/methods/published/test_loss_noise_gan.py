@@ -39,7 +39,6 @@ def test_plan_names_the_published_epsilon_and_none_that_can_be_proved_when_asked
     event, count = plan.releases[0].charge
     assert isinstance(event, Unprotected)
     assert "the gradient of a loss plus noise is the gradient of the loss" in event.reason
-    assert event.published is not None
     assert (event.published.epsilon, event.published.delta) == (2.5, 1e-5)
     assert event.published.provable_epsilon is None
     assert count == plan.design.game.steps == 3

@@ -9,7 +9,7 @@ from scipy import optimize, special, stats
 from dpwgan.errors import PrivacyError
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.measurements import GroupedRows
-from dpwgan.methods.published import one_hot_rows, one_layer
+from dpwgan.methods.published import one_layer
 from dpwgan.methods.published.one_hot_rows import ONE_HOT, OneHotRows
 from dpwgan.methods.published.one_layer import (
     OneLayerTerm,
@@ -19,12 +19,10 @@ from dpwgan.methods.published.one_layer import (
     weights_replace_one_factor,
     weights_sensitivity,
 )
-from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.release import Noisy
 from dpwgan.table.rows import Rows, serve
 from dpwgan.table.workers import Team
-from tests.ledgers import Watcher, open_ledger
-from tests.methods.published.test_one_hot_rows import put_on_disk
+from tests.ledgers import open_ledger
 from tests.teams import run_team
 
 FALSE_ALARM = 1e-6
@@ -67,20 +65,9 @@ def _minimum(real, fake, *, regularization, records=None):
     return optimize.minimize(value, np.zeros(real.shape[1]), jac=slope, method="BFGS", options={"gtol": 1e-10}).x
 
 
-def _open(real, synthetic_rows, *, sizes, records=None, regularization=0.1, scale=1.0, rounds=1, source=1, **more):
-    """A ledger for networks whose weights get noise of a scale."""
-    return open_ledger(
-        plan_one_layer(
-            rounds,
-            records=len(real) if records is None else records,
-            synthetic_rows=synthetic_rows,
-            attributes=len(sizes),
-            regularization=regularization,
-            scale=scale,
-        ),
-        source=source,
-        **more,
-    )
+def _plan(rounds=1, *, records, synthetic_rows=1, sizes=SIZES, regularization=0.1, scale=1.0):
+    more = {"regularization": regularization, "scale": scale}
+    return plan_one_layer(rounds, records=records, synthetic_rows=synthetic_rows, attributes=len(sizes), **more)
 
 
 def _hold(real, *, sizes=SIZES, records=None):
@@ -91,28 +78,20 @@ def _hold(real, *, sizes=SIZES, records=None):
 
 
 def _train(real, fake, *, sizes=SIZES, regularization=0.1, noise_multiplier=NO_NOISE, seed=1, records=None):
-    ledger = _open(
-        real,
-        len(fake),
-        sizes=sizes,
-        records=records,
-        regularization=regularization,
-        scale=noise_multiplier,
-        source=seed,
-    )
-    rows = _hold(real, sizes=sizes, records=records)
+    rows, public = _hold(real, sizes=sizes, records=records), {"sizes": sizes, "regularization": regularization}
+    plan = _plan(records=rows.records, synthetic_rows=len(fake), scale=noise_multiplier, **public)
+    ledger = open_ledger(plan, source=seed)
     return one_layer.train_one_layer(rows, _soften(fake, sizes), regularization=regularization, ledger=ledger)
 
 
 def _measure(real, weights, *, records, noise_multiplier=NO_NOISE, seed=1):
-    scale = noise_multiplier / one_layer.ANSWER_NOISE_RATIO
-    ledger = _open(real, 1, sizes=SIZES, records=records, scale=scale, source=seed)
+    ledger = open_ledger(_plan(records=records, scale=noise_multiplier / one_layer.ANSWER_NOISE_RATIO), source=seed)
     return one_layer.measure_one_layer(_hold(real, records=records), weights, ledger=ledger)
 
 
 def _certify(real, fake, *, records, noise_multiplier=NO_NOISE, seed=1):
     scale = noise_multiplier / one_layer.CERTIFICATE_NOISE_RATIO
-    ledger = _open(real, len(fake), sizes=SIZES, records=records, scale=scale, source=seed)
+    ledger = open_ledger(_plan(records=records, scale=scale), source=seed)
     return one_layer.measure_distance(_hold(real, records=records), _soften(fake), ledger=ledger)
 
 
@@ -250,9 +229,7 @@ def test_answers_stay_within_their_sensitivity_when_any_record_changes(length):
     scores = special.expit(_dense(EVERY_ROW) @ weights)
     middle, half = (scores.max() + scores.min()) / 2, np.ptp(scores) / 2
     term = _measure(EVERY_ROW[:5], weights, records=10, noise_multiplier=2.0)
-    event = plan_one_layer(1, records=10, synthetic_rows=1, attributes=len(SIZES), regularization=0.1, scale=1.0)[
-        1
-    ].event
+    event = _plan(records=10)[1].event
     # A record adds (score - middle)/10, a null record nothing.
     assert np.max(np.abs(scores - middle)) / 10 <= term.stddev / 2.0
     assert np.ptp(scores) / 10 <= event.replace_one_factor * term.stddev / 2.0
@@ -368,7 +345,7 @@ def test_the_check_of_the_certificate_fails_when_there_is_no_slack():
 
 def test_distances_stay_within_their_sensitivity_when_any_record_changes():
     rng = np.random.default_rng(24)
-    release = plan_one_layer(1, records=6, synthetic_rows=1, attributes=3, regularization=0.1, scale=1.0)[2]
+    release = _plan(records=6)[2]
     assert release.sensitivity == pytest.approx(math.sqrt(3) / 6)
     zeroed, replaced = 0.0, 0.0
     for _ in range(5):
@@ -397,7 +374,7 @@ def test_the_bound_is_within_what_a_loss_can_be_when_noise_is_wide(noisy, radius
     assert bound_gain(distance, attributes=3, radius=radius, failure_probability=0.1) == pytest.approx(expected)
 
 
-# Rows on disk, and rows of several workers
+# Rows of several workers
 
 
 def _release_all(real, fake, *, noise_multiplier=NO_NOISE, seed=1):
@@ -406,16 +383,6 @@ def _release_all(real, fake, *, noise_multiplier=NO_NOISE, seed=1):
     settings = {"records": real.records, "noise_multiplier": noise_multiplier, "seed": seed}
     weights = _train(real, fake, **settings)
     return np.array([*weights, _measure(real, weights, **settings).target, _certify(real, fake, **settings).value])
-
-
-@pytest.mark.parametrize("cells", [1, 7 * len(SIZES)])
-def test_releases_are_those_of_rows_in_memory_when_rows_are_on_disk_and_read_in_blocks(cells, monkeypatch):
-    real, fake = _rows(np.random.default_rng(29), 60), _codes(np.random.default_rng(30), 5)
-    expected = _release_all(real, fake)
-    # One block is all rows here, which the tests above compare with dense tables.
-    monkeypatch.setattr(one_hot_rows, "_BLOCK_CELLS", cells)
-    np.testing.assert_allclose(_release_all(real, fake), expected, rtol=1e-9, atol=1e-12)
-    np.testing.assert_array_equal(_release_all(put_on_disk(real), fake), _release_all(real, fake))
 
 
 def _release_together(real, fake, *, size, rows_twice=False):
@@ -454,34 +421,14 @@ def test_the_check_of_several_workers_fails_when_rows_are_counted_twice():
 # Plan and refusals
 
 
-def test_a_run_uses_up_what_was_reserved_when_every_round_is_played():
-    rng = np.random.default_rng(25)
-    real, fake = _rows(rng, 20), _rows(rng, 20)
-    watcher = Watcher()
-    ledger = _open(
-        real,
-        20,
-        sizes=SIZES,
-        scale=7.0,
-        rounds=3,
-        budget=Budget(epsilon=10.0, delta=1e-6),
-        relation=NeighboringRelation.REPLACE_ONE,
-        observers=[watcher],
-    )
-    rows = _hold(real)
-    for _ in range(3):
-        weights = one_layer.train_one_layer(rows, _soften(fake), regularization=0.1, ledger=ledger)
-        one_layer.measure_one_layer(rows, weights, ledger=ledger)
-    one_layer.measure_distance(rows, _soften(fake), ledger=ledger)
-    assert all(line["reserved"] == line["charged"] for line in ledger.itemise())
-    multipliers = [release.event.noise_multiplier for release in watcher.releases]
-    assert multipliers == [7.0, 28.0] * 3 + [14.0]
+def test_answers_and_the_certificate_have_more_noise_than_weights_when_planned():
+    plan = _plan(3, records=20, scale=7.0)
+    assert [(release.times, release.event.noise_multiplier) for release in plan] == [(3, 7.0), (3, 28.0), (1, 14.0)]
 
 
 def test_training_refuses_when_less_was_reserved_than_a_record_moves():
     real = _rows(np.random.default_rng(25), 20)
-    watcher = Watcher()
-    ledger = _open(real, 20, sizes=SIZES, regularization=0.2, observers=[watcher])
+    ledger = open_ledger(_plan(records=20, synthetic_rows=20, regularization=0.2))
     with pytest.raises(PrivacyError, match="further than was reserved"):
         one_layer.train_one_layer(_hold(real), _soften(real), regularization=0.1, ledger=ledger)
     assert sum(ledger.charged.values()) == 0
