@@ -1,7 +1,6 @@
 """Blocks of neighbouring groups: what single cells hide in noise, a block of them may show."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -9,57 +8,71 @@ import numpy.typing as npt
 Counts = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
 
-WIDTHS = 4
-"""At how many widths cells are looked at: one by one, and in blocks of 2, 4 and 8 neighbours along an order."""
+WIDENINGS = 3
+"""How often neighbours along an order are put together, two by two: blocks of 2, 4 and 8."""
+
+LARGEST = 1 << WIDENINGS
 
 
-class Width(NamedTuple):
-    """Attributes side by side at one width of blocks.
+class Blocks:
+    """Cells of one attribute's groups with those of others side by side, put together along what has an order."""
 
-    `kept`: of the blocks one narrower those that have wider ones, None for all. `starts`: where blocks begin among
-    these. `cells`: how many groups each has. `attributes`: which ones are there; `firsts`: where the blocks of each
-    begin.
-    """
+    def __init__(self, sizes: Sequence[int], attributes: Sequence[int], *, down: bool, across: bool) -> None:
+        """`sizes`: of all attributes side by side; `attributes`: those of them that are looked at.
 
-    kept: npt.NDArray[np.bool_] | None
-    starts: Places
-    cells: Counts
-    attributes: Places
-    firsts: Places
+        `down`: whether the one attribute has an order; `across`: whether those looked at have one.
+        """
+        self.attributes = np.array(attributes)
+        self._down, self._across = down, across
+        firsts, counts = np.cumsum(sizes) - sizes, np.array(sizes)[self.attributes]
+        room = -(-counts // LARGEST) * LARGEST if across else counts
+        self._firsts = np.cumsum(room) - room
+        self._width = int(room.sum())
+        self._from = _list_places(firsts[self.attributes], counts)
+        self._to = _list_places(self._firsts, counts)
 
-    def widen(self, narrow: Counts) -> Counts:
-        """Adds up what is known of the blocks one narrower. Shapes: (..., blocks)."""
-        wide: Counts = np.add.reduceat(narrow if self.kept is None else narrow[..., self.kept], self.starts, axis=-1)
-        return wide
+    def widen(self, parts: Sequence[Counts]) -> Iterator[tuple[list[Counts], Counts]]:
+        """Adds up what is known of cells at each width, and says how many cells a block has, 1 at least.
+
+        Shapes: (groups, groups of all attributes) each.
+        """
+        height = len(parts[0])
+        rows = -(-height // LARGEST) * LARGEST if self._down else height
+        high, wide, known = np.zeros(rows), np.zeros(self._width), []
+        high[:height], wide[self._to] = 1.0, 1.0
+        for part in parts:
+            room = np.zeros((rows, self._width))
+            room[:height, self._to] = part[:, self._from]
+            known.append(room)
+        for _ in range(WIDENINGS):
+            if self._down:
+                known, high = [join_neighbours(part, 0) for part in known], join_neighbours(high, 0)
+            if self._across:
+                known, wide = [join_neighbours(part, 1) for part in known], join_neighbours(wide, 0)
+            yield known, np.maximum(np.outer(high, wide), 1.0)
+
+    def add_up(self, columns: Counts, *, widening: int) -> Counts:
+        """Adds up numbers of a width's columns by attribute. Shapes: (columns,) to (attributes,)."""
+        sums: Counts = np.add.reduceat(columns, self._firsts >> (widening + 1) if self._across else self._firsts)
+        return sums
 
 
-def list_widths(sizes: Sequence[int], ordered: Sequence[bool], *, beside_order: bool) -> list[Width]:
-    """The widths of some attributes' blocks, single groups first.
-
-    Attributes without an order stay as they are beside one that has it (`beside_order`), and else have one width.
-    """
-    counts, has_order, attributes = np.array(sizes), np.array(ordered, np.bool_), np.arange(len(sizes))
-    cells = np.ones(int(counts.sum()))
-    widths = [Width(None, np.arange(len(cells)), cells, attributes, np.cumsum(counts) - counts)]
-    kept = None
-    if not beside_order and not has_order.all():
-        kept = np.repeat(has_order, counts)
-        counts, attributes, cells, has_order = (
-            counts[has_order],
-            attributes[has_order],
-            cells[kept],
-            has_order[has_order],
-        )
-    for _ in range(1, WIDTHS if len(counts) else 1):
-        firsts, steps = np.cumsum(counts) - counts, np.where(has_order, 2, 1)
-        starts = np.concatenate([np.arange(a, a + n, step) for a, n, step in zip(firsts, counts, steps, strict=True)])
-        counts, cells = -(-counts // steps), np.add.reduceat(cells, starts)
-        widths.append(Width(kept, starts, cells, attributes, np.cumsum(counts) - counts))
-        kept = None
-    return widths
+def list_blocks(sizes: Sequence[int], ordered: Sequence[bool], *, has_order: bool) -> list[Blocks]:
+    """The blocks of an attribute with others, of which each may have an order or none."""
+    parts = [[place for place, own in enumerate(ordered) if own is across] for across in (True, False)]
+    kinds = zip(parts, (True, False), strict=True)
+    return [Blocks(sizes, p, down=has_order, across=across) for p, across in kinds if p and (has_order or across)]
 
 
 def join_neighbours(cells: Counts, axis: int) -> Counts:
-    """Adds up neighbours along an axis, two by two."""
-    joined: Counts = np.add.reduceat(cells, np.arange(0, cells.shape[axis], 2), axis=axis)
+    """Adds up neighbours along an axis, two by two; the last one stays alone if their number is odd."""
+    if cells.shape[axis] % 2:
+        cells = np.pad(cells, [(0, int(place == axis)) for place in range(cells.ndim)])
+    even, odd = ((slice(None),) * axis + (slice(first, None, 2),) for first in (0, 1))
+    joined: Counts = cells[even] + cells[odd]
     return joined
+
+
+def _list_places(firsts: Places, counts: Places) -> Places:
+    """The places of runs that begin somewhere and have so many each."""
+    return np.concatenate([np.arange(first, first + count) for first, count in zip(firsts, counts, strict=True)])

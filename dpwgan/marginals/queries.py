@@ -4,6 +4,7 @@ Privacy: of rows it reads the scores of a public list of candidates (or of one m
 exponential mechanism, and the answer to the one selected, through the Gaussian mechanism.
 """
 
+import collections
 import functools
 import itertools
 import math
@@ -13,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from dpwgan.marginals.block_widths import WIDTHS, join_neighbours, list_widths
+from dpwgan.marginals.block_widths import LARGEST, WIDENINGS, join_neighbours, list_blocks
 from dpwgan.marginals.denoising import OUTLIER, SPREAD, denoise
 from dpwgan.marginals.groups import Marginal
 from dpwgan.marginals.loss import Probabilities
@@ -54,7 +55,7 @@ LARGER_PART = 8
 MOST_LARGER = 400
 _MOST_COUNTED = 10**8
 # Cells that are scored at a time.
-_BLOCK_CELLS = 1 << 14
+_BLOCK_CELLS = 1 << 15
 
 ONE_WAY_STDDEVS = 1.5
 """How many stddevs of the one-ways' noise an error must exceed to count, where one-ways are all there is."""
@@ -223,35 +224,35 @@ class QueryDiscriminator:
         scores = np.zeros((layout.attributes, layout.attributes))
         for attribute in range(layout.attributes - 1):
             rows, right = layout.get_slice(attribute), slice(layout.starts[attribute + 1], layout.width)
-            has_order, others = ordered[attribute], slice(attribute + 1, None)
-            widths = list_widths(layout.sizes[others], ordered[others], beside_order=has_order)
-            answers, gains = answer(rows, right), [np.zeros(len(width.cells)) for width in widths]
-            many = max(1, _BLOCK_CELLS // (right.stop - right.start) >> WIDTHS) << WIDTHS  # so that blocks are whole
+            others, answers = slice(attribute + 1, None), answer(rows, right)
+            kinds = list_blocks(layout.sizes[others], ordered[others], has_order=ordered[attribute])
+            cells = np.zeros(right.stop - right.start)
+            blocks: dict[tuple[int, int], Counts | float] = collections.defaultdict(float)
+            many = max(1, _BLOCK_CELLS // len(cells) // LARGEST) * LARGEST  # so that blocks are whole
             for first in range(0, len(answers), many):
                 left = slice(rows.start + first, min(rows.start + first + many, rows.stop))
                 parts = self._compare(self._pairs[left, right], answers[first : first + many])
                 parts += [] if explain is None else [np.square(explain(left, right))]
-                high = np.ones(left.stop - left.start)
-                for number, width in enumerate(widths):
-                    if number:
-                        parts = [width.widen(part) for part in parts]
-                    if number and has_order:
-                        parts, high = [join_neighbours(part, 0) for part in parts], join_neighbours(high, 0)
-                    gains[number] += self._expect_gains(*parts, cells=np.outer(high, width.cells)).sum(axis=0)
-            for width, gain in zip(widths, gains, strict=True):
-                found, known = np.add.reduceat(gain, width.firsts), attribute + 1 + width.attributes
-                scores[attribute, known] = found if width is widths[0] else np.maximum(scores[attribute, known], found)
+                cells += self._expect_gains(*parts).sum(axis=0)
+                for place, kind in enumerate(kinds):
+                    for widening, (wide, sizes) in enumerate(kind.widen(parts)):
+                        blocks[place, widening] += self._expect_gains(*wide, cells=sizes).sum(axis=0)
+            scores[attribute, others] = np.add.reduceat(cells, np.subtract(layout.starts[others], right.start))
+            for (place, widening), gains in blocks.items():
+                known = others.start + kinds[place].attributes
+                found = kinds[place].add_up(np.asarray(gains), widening=widening)
+                scores[attribute, known] = np.maximum(scores[attribute, known], found)
         return scores
 
     def _score_larger(self, marginal: Marginal, answer: Probabilities) -> float:
         """Scores a marginal of three attributes or more."""
-        parts = [*self._compare(self._larger[marginal], answer), np.ones(answer.shape)]
+        parts = self._compare(self._larger[marginal], answer)
+        scores, cells = [float(self._expect_gains(*parts).sum())], np.ones(answer.shape)
         axes = [axis for axis, attribute in enumerate(marginal) if self._ordered[attribute]]
-        scores = []
-        for _ in range(WIDTHS if axes else 1):
-            scores.append(float(self._expect_gains(*parts[:2], cells=parts[2]).sum()))
+        for _ in range(WIDENINGS if axes else 0):
             for axis in axes:
-                parts = [join_neighbours(part, axis) for part in parts]
+                parts, cells = [join_neighbours(part, axis) for part in parts], join_neighbours(cells, axis)
+            scores.append(float(self._expect_gains(*parts, cells=cells).sum()))
         return max(scores)
 
     def _compare(self, counts: Counts, answers: Probabilities) -> list[Counts]:
@@ -262,17 +263,20 @@ class QueryDiscriminator:
         return [errors, expected]
 
     def _expect_gains(
-        self, errors: Counts, expected: Counts, squares: Counts | None = None, *, cells: Counts
+        self, errors: Counts, expected: Counts, squares: Counts | None = None, *, cells: Counts | None = None
     ) -> Counts:
-        """How much nearer to the truth an answer is expected to bring each block of so many `cells`, in counts.
+        """How much nearer to the truth an answer is expected to bring each cell, or block of so many `cells`.
 
         `squares`: of how much of an error is put down to the noise of earlier releases. Shapes: all alike.
+        Units: counts of records.
         Privacy: a count that moves by 1 moves its block's gain by 1 at most.
         """
         errors = np.abs(errors)
         if squares is not None:
-            errors = np.maximum(errors - np.sqrt(squares), 0.0)
-        return expect_gains(errors, expected, stddev=self._stddev * np.sqrt(cells))
+            errors -= np.sqrt(squares)
+            np.maximum(errors, 0.0, out=errors)
+        stddev = self._stddev if cells is None else self._stddev * np.sqrt(cells)
+        return expect_gains(errors, expected, stddev=stddev)
 
     def _select(self, candidates: Sequence[AnyMarginal], score: Callable[[], Sequence[float]]) -> AnyMarginal:
         return candidates[self._ledger.select(SELECTION_LABEL, score)]

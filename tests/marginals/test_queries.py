@@ -273,14 +273,15 @@ def test_score_moves_by_its_sensitivity_when_a_cell_is_short_of_records(has_orde
     assert replaced - scores == pytest.approx(2.0, abs=1e-5)
 
 
-def test_scores_hold_their_sensitivity_when_the_table_is_large_and_wide():
+@pytest.mark.parametrize("has_order", [False, True])
+def test_scores_hold_their_sensitivity_when_the_table_is_large_and_wide(has_order):
     """Where sums are long enough to be rounded: the room above 1 is for that, and must be more than is used."""
     sizes = (300, 300)
     layout = GroupLayout(sizes)
     groups = make_groups(200_000, sizes=sizes, seed=3)
     probabilities = make_probabilities(30, sizes=sizes, seed=4)
     shares: list[npt.NDArray] = []
-    more: dict[str, Any] = {"layout": layout, "most_cells": 10**6}
+    more: dict[str, Any] = {"layout": layout, "most_cells": 10**6, "ordered": [has_order] * 2}
     scores = ask_once(groups, probabilities, shares, **more)
     for row in (0, 77):
         without = ask_once(np.delete(groups, row, axis=0), probabilities, shares, kind=ZeroedOut, **more)
