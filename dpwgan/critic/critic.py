@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
@@ -141,19 +141,15 @@ class Critic:
         errors, activations, dense = self._clip(inputs, scale=scale)
         halves = tf.stack([tf.shape(rows[0])[0], tf.shape(generated[0])[0]])
 
-        def cut(value: tf.Tensor) -> list[tf.Tensor]:
-            pieces: list[tf.Tensor] = tf.split(value, halves, num=2)
-            return pieces
+        def cut(values: list[tf.Tensor]) -> list[tuple[tf.Tensor, ...]]:
+            return list(zip(*(tf.split(value, halves, num=2) for value in values), strict=True))
 
-        indices = [None, None] if inputs.indices is None else cut(inputs.indices)
-        cut_errors, cut_activations, cut_dense = [cut(e) for e in errors], [cut(a) for a in activations], cut(dense)
+        indices: list[Any] = [(None,), (None,)] if inputs.indices is None else cut([inputs.indices])
         real, fake = (
-            self._sum(
-                [error[half] for error in cut_errors],
-                [activation[half] for activation in cut_activations],
-                first=self._first_gradient(cut_dense[half], indices[half], cut_errors[0][half]),
+            self._sum(list(error), list(activation), first=self._first_gradient(*inputs_of_first, *index, error[0]))
+            for error, activation, inputs_of_first, index in zip(
+                cut(errors), cut(activations), cut([dense]), indices, strict=True
             )
-            for half in (0, 1)
         )
         return real, fake
 

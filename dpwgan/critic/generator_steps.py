@@ -126,7 +126,7 @@ class AnchoredStep(AveragedStep):
 
     def _lose(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
         probabilities = self._generator.soft()
-        score = self._score(self._generator.draw_of(probabilities, latents, uniforms))
+        score = self._score(self._generator.rows(latents, uniforms, soft=probabilities))
         spread = tf.stop_gradient(tf.math.reduce_std(score)) + _SPREAD_FLOOR
         gradient = tf.numpy_function(self._differentiate, [probabilities], tf.float32)
         anchor = tf.reduce_sum(probabilities * tf.ensure_shape(gradient, probabilities.shape))

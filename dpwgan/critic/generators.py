@@ -288,15 +288,11 @@ class TensorMixture:
         """Takes one step against a gradient in the probabilities. Shapes: (codes, width)."""
         self._move(tf.constant(gradient), tf.constant(learning_rate, tf.float32))
 
-    def rows(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
-        """Draws a row of each of the given codes, hard forwards and soft backwards.
+    def rows(self, latents: tf.Tensor, uniforms: tf.Tensor, *, soft: tf.Tensor) -> tf.Tensor:
+        """Draws a row of each of the given codes, hard forwards; backwards what the method `soft` gave.
 
         Shapes: `latents`, indices of codes, (b,) and `uniforms` (b, width) to (b, width).
         """
-        return self.draw_of(self.soft(), latents, uniforms)
-
-    def draw_of(self, soft: tf.Tensor, latents: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
-        """Does it with what `soft` gave, through which the gradient passes. Shapes: as `rows`."""
         scores = split_spans(tf.gather(tf.stop_gradient(self.logits()), latents) + _draw_gumbel(uniforms), self.spans)
         hard = tf.concat([tf.one_hot(tf.argmax(piece, axis=1), piece.shape[1]) for piece in scores], axis=1)
         drawn = tf.gather(soft, latents)
