@@ -141,15 +141,14 @@ class Critic:
         errors, activations, dense = self._clip(inputs, scale=scale)
         halves = tf.stack([tf.shape(rows[0])[0], tf.shape(generated[0])[0]])
 
-        def cut(values: list[tf.Tensor]) -> list[tuple[tf.Tensor, ...]]:
-            return list(zip(*(tf.split(value, halves, num=2) for value in values), strict=True))
+        def cut(values: list[tf.Tensor]) -> list[list[tf.Tensor]]:
+            return [list(half) for half in zip(*(tf.split(value, halves, num=2) for value in values), strict=True)]
 
-        indices: list[Any] = [(None,), (None,)] if inputs.indices is None else cut([inputs.indices])
+        indices: list[Any] = [None, None] if inputs.indices is None else tf.split(inputs.indices, halves, num=2)
+        pieces = zip(cut(errors), cut(activations), tf.split(dense, halves, num=2), indices, strict=True)
         real, fake = (
-            self._sum(list(error), list(activation), first=self._first_gradient(*inputs_of_first, *index, error[0]))
-            for error, activation, inputs_of_first, index in zip(
-                cut(errors), cut(activations), cut([dense]), indices, strict=True
-            )
+            self._sum(error, activation, first=self._first_gradient(numbers, places, error[0]))
+            for error, activation, numbers, places in pieces
         )
         return real, fake
 

@@ -20,7 +20,7 @@ _LOCK = threading.RLock()
 def loading_late() -> Iterator[None]:
     """Has `import tensorflow` in the block load what is used; the rest comes when it is asked for."""
     sys.meta_path.insert(0, _LateFinder)
-    known = sys.modules.setdefault(_KERAS, None)  # type: ignore[arg-type]
+    known: ModuleType | None = sys.modules.setdefault(_KERAS, None)  # type: ignore[arg-type]
     try:
         yield
     finally:
