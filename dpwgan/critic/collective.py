@@ -33,7 +33,9 @@ class TensorFlowWorkers:
         """Waits for all workers and joins them. Raises: ResourceError if one does not come, or is lost."""
         prepare_device(device, threads=threads)
         wait_for_all(cluster)
-        self._rank, self._size, self._broken = cluster.rank, cluster.size, False
+        self.rank, self.size = cluster.rank, cluster.size
+        self.broken = False
+        """Whether nothing more can be added."""
         resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
             tf.train.ClusterSpec({"worker": list(cluster.addresses)}),
             task_type="worker",
@@ -48,34 +50,19 @@ class TensorFlowWorkers:
         self._add = _compile_addition(strategy, replicas=strategy.num_replicas_in_sync // cluster.size)
         self._thread = _DaemonThread()
 
-    @property
-    def rank(self) -> int:
-        """Which worker this is."""
-        return self._rank
-
-    @property
-    def size(self) -> int:
-        """How many there are."""
-        return self._size
-
-    @property
-    def broken(self) -> bool:
-        """Whether nothing more can be added."""
-        return self._broken
-
     def add(self, values: Numbers) -> Numbers:
         """Adds up an array over all workers. Shapes: (k,). Raises: ResourceError if a worker is lost."""
-        if self._broken:
+        if self.broken:
             raise ResourceError("another worker was lost; no output was written")
         # A signal in the midst of it leaves the others without an answer: only a finished addition mends this.
-        self._broken = True
+        self.broken = True
         try:
             total: Numbers = self._thread.do(lambda: self._add(tf.constant(values)).numpy())
         except tf.errors.OpError:
             raise ResourceError(
                 "another worker stopped, or cannot be reached any more; no output was written"
             ) from None
-        self._broken = False
+        self.broken = False
         return total
 
 

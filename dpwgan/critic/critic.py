@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
@@ -139,21 +139,16 @@ class Critic:
         codes, numbers = (tf.concat(pair, axis=0) for pair in zip(rows, generated, strict=True))
         inputs = self.read_rows(codes, numbers)
         errors, activations, dense = self._clip(inputs, scale=scale)
-        halves = [tf.shape(rows[0])[0], tf.shape(generated[0])[0]]
+        halves = tf.stack([tf.shape(rows[0])[0], tf.shape(generated[0])[0]])
 
-        def cut(value: tf.Tensor) -> list[tf.Tensor]:
-            pieces: list[tf.Tensor] = tf.split(value, halves, num=2)
-            return pieces
+        def cut(values: list[tf.Tensor]) -> list[list[tf.Tensor]]:
+            return [list(half) for half in zip(*(tf.split(value, halves, num=2) for value in values), strict=True)]
 
-        indices = [None, None] if inputs.indices is None else cut(inputs.indices)
-        cut_errors, cut_activations, cut_dense = [cut(e) for e in errors], [cut(a) for a in activations], cut(dense)
+        indices: list[Any] = [None, None] if inputs.indices is None else tf.split(inputs.indices, halves, num=2)
+        pieces = zip(cut(errors), cut(activations), tf.split(dense, halves, num=2), indices, strict=True)
         real, fake = (
-            self._sum(
-                [error[half] for error in cut_errors],
-                [activation[half] for activation in cut_activations],
-                first=self._first_gradient(cut_dense[half], indices[half], cut_errors[0][half]),
-            )
-            for half in (0, 1)
+            self._sum(error, activation, first=self._first_gradient(numbers, places, error[0]))
+            for error, activation, numbers, places in pieces
         )
         return real, fake
 
@@ -225,7 +220,7 @@ class Critic:
 
     def _rectify(self, value: tf.Tensor) -> tf.Tensor:
         """Where a value is positive the slope is 1, else `LEAK`."""
-        return tf.nn.leaky_relu(value, LEAK)
+        return tf.raw_ops.LeakyRelu(features=value, alpha=LEAK)
 
     def _perturb(self, output: tf.Tensor, *, layer: int, noise: Sequence[tf.Tensor]) -> tf.Tensor:
         """Changes a hidden layer's output before the next one sees it; here not at all."""
@@ -239,13 +234,10 @@ class Critic:
         """Multiplies rows by the first matrix: a sum of its rows, plus a small dense product where there is one."""
         if inputs.indices is None:
             return inputs.dense @ tf.gather_nd(kernel, self._dense_positions)
-        batch, columns = tf.unstack(tf.shape(inputs.indices))
+        places, rows = _list_places(inputs.indices)
         # The operation adds up nothing for an empty batch, but refuses to: one segment too many, cut off again.
         sums = tf.raw_ops.SparseSegmentSumWithNumSegments(
-            data=kernel,
-            indices=tf.reshape(inputs.indices, [-1]),
-            segment_ids=tf.repeat(tf.range(batch), columns),
-            num_segments=batch + 1,
+            data=kernel, indices=places, segment_ids=rows, num_segments=tf.shape(inputs.indices)[0] + 1
         )[:-1]
         if not len(self._dense_positions):
             return sums
@@ -262,18 +254,16 @@ class Critic:
 
 def _sum_by_index(error: tf.Tensor, indices: tf.Tensor, *, width: int) -> tf.Tensor:
     """Adds each row's error to the places that it has ones at. Shapes: (b, hidden), (b, columns) to (width, hidden)."""
-    batch, columns = tf.unstack(tf.shape(indices))
-    # For an empty batch the operation would return memory as it found it.
-    return tf.cond(
-        batch == 0,
-        lambda: tf.zeros((width, error.shape[1])),
-        lambda: tf.raw_ops.SparseSegmentSumGrad(
-            grad=error,
-            indices=tf.reshape(indices, [-1]),
-            segment_ids=tf.repeat(tf.range(batch), columns),
-            output_dim0=width,
-        ),
-    )
+    places, rows = _list_places(indices)
+    sums = tf.raw_ops.SparseSegmentSumGrad(grad=error, indices=places, segment_ids=rows, output_dim0=width)
+    # For an empty batch the operation returns memory as it found it.
+    return tf.where(tf.size(places) == 0, 0.0, sums)
+
+
+def _list_places(indices: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """The places of all ones, row by row, and the row of each. Shapes: (b, columns) to (b columns,) twice."""
+    rows = tf.tile(tf.reshape(tf.range(tf.shape(indices)[0]), [-1, 1]), [1, indices.shape[1]])
+    return tf.reshape(indices, [-1]), tf.reshape(rows, [-1])
 
 
 def square_rows(value: tf.Tensor) -> tf.Tensor:

@@ -121,13 +121,13 @@ class AnchoredStep(AveragedStep):
         """Puts the averaged weights into the generator and gives its distributions. Shapes: (codes, width)."""
         for weight, average in zip(self._generator.weights, self.averaged_weights, strict=True):
             weight.assign(average)
-        probabilities: Probabilities = self._generator.probabilities()
+        probabilities: Probabilities = self._generator.soft().numpy()
         return probabilities
 
     def _lose(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
-        score = self._score(self._generator.rows(latents, uniforms))
-        spread = tf.stop_gradient(tf.math.reduce_std(score)) + _SPREAD_FLOOR
         probabilities = self._generator.soft()
+        score = self._score(self._generator.rows(latents, uniforms, soft=probabilities))
+        spread = tf.stop_gradient(tf.math.reduce_std(score)) + _SPREAD_FLOOR
         gradient = tf.numpy_function(self._differentiate, [probabilities], tf.float32)
         anchor = tf.reduce_sum(probabilities * tf.ensure_shape(gradient, probabilities.shape))
         return anchor - self._weight * tf.reduce_mean(score) / spread

@@ -30,14 +30,15 @@ def draw_rows(logits: tf.Tensor, uniforms: tf.Tensor, spans: Sequence[Span]) -> 
     """
     pieces = []
     available: tf.Tensor | None = None
-    for span, logit, uniform in zip(spans, split_spans(logits, spans), split_spans(uniforms, spans), strict=True):
+    parts = [split_spans(values, spans) for values in (logits, logits + _draw_gumbel(uniforms), uniforms)]
+    for span, logit, scores, uniform in zip(spans, *parts, strict=True):
         soft = _apply_head(logit, span)
         if span.head == "linear":
             pieces.append(soft if available is None else soft * available)
             available = None
             continue
         if span.head == "softmax":
-            row = draw_one_hot(logit, uniform)
+            row = _harden(soft, scores)
         else:
             hard = tf.cast(uniform < soft, tf.float32)
             row = soft + tf.stop_gradient(hard - soft)
@@ -57,16 +58,14 @@ def draw_cells(logits: tf.Tensor, uniforms: tf.Tensor, spans: Sequence[Span]) ->
     codes: list[tuple[int, tf.Tensor]] = []
     numbers: list[tuple[int, tf.Tensor]] = []
     available: dict[int, tf.Tensor] = {}
-    pairs = zip(runs, tf.split(logits, widths, axis=1), tf.split(uniforms, widths, axis=1), strict=True)
-    for run, logit, uniform in pairs:
+    parts = [tf.split(values, widths, axis=1) for values in (logits, logits + _draw_gumbel(uniforms), uniforms)]
+    for run, logit, scores, uniform in zip(runs, *parts, strict=True):
         if run[0].head == "linear":
             drawn = logit + 0.5
         elif run[0].head == "sigmoid":
             drawn = tf.cast(uniform < tf.sigmoid(logit), tf.int32)
         else:
-            shape = [-1, len(run), run[0].width]
-            scores = tf.reshape(logit + _draw_gumbel(uniform), shape)
-            drawn = tf.argmax(scores, axis=2, output_type=tf.int32)
+            drawn = tf.argmax(tf.reshape(scores, [-1, len(run), run[0].width]), axis=2, output_type=tf.int32)
         for span, column in zip(run, tf.unstack(drawn, num=len(run), axis=1), strict=True):
             before = span.start - 1
             if span.head == "linear":
@@ -85,8 +84,12 @@ def draw_one_hot(logits: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
 
     Shapes: `logits` and `uniforms` (b, k), uniforms in [0, 1); the result (b, k).
     """
-    soft = tf.nn.softmax(logits)
-    hard = tf.one_hot(tf.argmax(logits + _draw_gumbel(uniforms), axis=1), logits.shape[1])
+    return _harden(tf.raw_ops.Softmax(logits=logits), logits + _draw_gumbel(uniforms))
+
+
+def _harden(soft: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+    """The category with the greatest score, one-hot, with the gradient of `soft`. Shapes: (b, k) all."""
+    hard = tf.one_hot(tf.argmax(scores, axis=1), soft.shape[1])
     return soft + tf.stop_gradient(hard - soft)
 
 
@@ -106,7 +109,7 @@ def _apply_head(logits: tf.Tensor, span: Span) -> tf.Tensor:
     Source: Srivastava and Alzantot 2019, section 7.
     """
     if span.head == "softmax":
-        return tf.nn.softmax(logits)
+        return tf.raw_ops.Softmax(logits=logits)
     return tf.sigmoid(logits) if span.head == "sigmoid" else logits + 0.5
 
 
@@ -181,7 +184,7 @@ def draw_perceptron(
 def apply_hidden(weights: Sequence[tf.Tensor], value: tf.Tensor) -> tf.Tensor:
     """Takes rows through all layers but the last, each with a rectifier. Shapes: (b, inputs) to (b, last hidden)."""
     for kernel, bias in zip(weights[:-2:2], weights[1:-2:2], strict=True):
-        value = tf.nn.relu(value @ kernel + bias)
+        value = tf.raw_ops.Relu(features=value @ kernel + bias)
     return value
 
 
@@ -274,7 +277,7 @@ class TensorMixture:
 
     def soft(self) -> tf.Tensor:
         """Computes the distributions of all codes. Shapes: (codes, width)."""
-        return tf.concat([tf.nn.softmax(piece) for piece in split_spans(self.logits(), self.spans)], axis=1)
+        return tf.concat([tf.raw_ops.Softmax(logits=piece) for piece in split_spans(self.logits(), self.spans)], axis=1)
 
     def probabilities(self) -> Probabilities:
         """Computes the same, outside of a step. Shapes: (codes, width)."""
@@ -285,12 +288,15 @@ class TensorMixture:
         """Takes one step against a gradient in the probabilities. Shapes: (codes, width)."""
         self._move(tf.constant(gradient), tf.constant(learning_rate, tf.float32))
 
-    def rows(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
-        """Draws a row of each of the given codes, hard forwards and soft backwards.
+    def rows(self, latents: tf.Tensor, uniforms: tf.Tensor, *, soft: tf.Tensor) -> tf.Tensor:
+        """Draws a row of each of the given codes, hard forwards; backwards what the method `soft` gave.
 
         Shapes: `latents`, indices of codes, (b,) and `uniforms` (b, width) to (b, width).
         """
-        return draw_rows(tf.gather(self.logits(), latents), uniforms, self.spans)
+        scores = split_spans(tf.gather(tf.stop_gradient(self.logits()), latents) + _draw_gumbel(uniforms), self.spans)
+        hard = tf.concat([tf.one_hot(tf.argmax(piece, axis=1), piece.shape[1]) for piece in scores], axis=1)
+        drawn = tf.gather(soft, latents)
+        return drawn + tf.stop_gradient(hard - drawn)
 
     def cells(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Draws the same rows as encoded ones. Shapes: as `rows`, to codes and numbers, (b, columns) each."""

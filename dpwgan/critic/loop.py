@@ -22,8 +22,9 @@ TakeSteps = Callable[..., None]
 """Takes critic steps on some batches, and the generator's where they are due, as `CompiledLoop` does."""
 
 _PROGRESS_CALLS = 100
-# A run is at least so many calls, between which it can be interrupted and says how far it is.
-_LEAST_CALLS = 20
+# A run is at least so many calls, between which it can be interrupted and says how far it is: to compile the loop takes
+# as long as some hundred calls that it saves.
+_LEAST_CALLS = 50
 
 
 class TrainingStep(Protocol):

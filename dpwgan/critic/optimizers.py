@@ -178,9 +178,10 @@ class CriticUpdate:
         batch, clip = self._plan.expected_batch_size, self._plan.l2_clip_norm
         gradients, measured = [], []
         for kept, noisy, fake in zip(self._memory, noisy_sums, generated_sums, strict=True):
-            kept.assign(memory * kept + (1.0 - memory) * noisy / batch)
-            gradients.append((kept / correction - fake / generated) / clip)
-            measured.append((noisy / batch - fake / generated) / clip)
+            noisy_mean, fake_mean = noisy / batch, fake / generated
+            kept.assign(memory * kept + (1.0 - memory) * noisy_mean)
+            gradients.append((kept / correction - fake_mean) / clip)
+            measured.append((noisy_mean - fake_mean) / clip)
         # The scale is taken before the average: there the noise is the same for all weights, so that a weight which
         # hardly ever matters is not blown up to the size of the others.
         self._optimizer.apply(gradients, learning_rate, measured=measured)

@@ -167,8 +167,8 @@ class DpWgan:
 
     def _fit_anchored(self, plan: AnchoredDesign, run: Run) -> MixtureSampler:
         # TensorFlow takes seconds to import; a plan must not pay for it.
+        from dpwgan.critic.device import on_device  # isort: split
         from dpwgan.critic.critic import Critic
-        from dpwgan.critic.device import on_device
         from dpwgan.critic.generator_steps import AnchoredStep
         from dpwgan.critic.generators import CodeSource, TensorMixture
         from dpwgan.critic.loop import train
@@ -219,8 +219,8 @@ class DpWgan:
 
     def _fit_alone(self, plan: TrainingDesign, run: Run) -> MlpSampler:
         # TensorFlow takes seconds to import; a plan must not pay for it.
+        from dpwgan.critic.device import on_device  # isort: split
         from dpwgan.critic.critic import Critic
-        from dpwgan.critic.device import on_device
         from dpwgan.critic.generators import LatentSource, MlpGenerator
         from dpwgan.critic.loop import play
 

@@ -147,7 +147,7 @@ def test_rows_are_one_hot_and_follow_their_codes_when_drawn():
     source = CodeSource(codes=3, width=LAYOUT.width, rng=np.random.default_rng(5))
     indices, uniforms = source.draw(30_000)
     assert (int(tf.reduce_min(indices)), int(tf.reduce_max(indices))) == (0, 2)
-    rows = mixture.rows(indices, uniforms).numpy()
+    rows = mixture.rows(indices, uniforms, soft=mixture.soft()).numpy()
     probabilities = mixture.probabilities()
     for attribute in range(len(SIZES)):
         piece = rows[:, LAYOUT.get_slice(attribute)]
