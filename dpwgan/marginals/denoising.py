@@ -130,8 +130,11 @@ def _share_out(masses: Counts, noisy: Counts, expected: Counts, cells: Counts, *
     fitted = counts[0] + even * (masses - counts[0] - counts[1])
     noise = variance * sizes[1] * even
     possible = np.square(masses) * share * (1.0 - share)
-    unexplained = np.sum(np.where(noise > 0, np.square(fitted - masses * share) - noise, 0.0))
-    spread = np.clip(unexplained / max(float(np.sum(possible, where=noise > 0)), _LEAST_SUM), _LEAST_SPREAD, 1.0)
+    # Few halves may differ much by chance alone: two stddevs of what noise does are left out.
+    known = noise > 0
+    unexplained = np.sum(np.square(fitted - masses * share) - noise, where=known)
+    unexplained -= 2.0 * math.sqrt(2.0 * float(np.sum(np.square(noise))))
+    spread = np.clip(unexplained / max(float(np.sum(possible, where=known)), _LEAST_SUM), _LEAST_SPREAD, 1.0)
     first = _draw(fitted, masses * share, variance=noise, spread=spread * possible)
     first = np.where(sizes[0] == 0, 0.0, np.where(sizes[1] == 0, masses, first))
     halves = np.stack((first, masses - first), axis=axis + 1)
