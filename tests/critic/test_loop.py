@@ -309,12 +309,12 @@ def run(
 
 @pytest.mark.slow
 def test_steps_are_charged_before_any_batch_of_theirs_is_drawn_when_they_are_taken_together(monkeypatch):
-    plan = make_plan(make_encoded(100), steps=100)
+    plan = make_plan(make_encoded(100), steps=151)
     _, acts = run(plan, monkeypatch, most=3)
     three = [*["charge"] * 3, *["sample"] * 3, "noise for 3"]
     assert acts[:16] == [*three, "told 3", *three, "told 6"]
-    assert acts[-4:] == ["charge", "sample", "noise for 1", "told 100"]
-    assert (acts.count("charge"), acts.count("sample")) == (100, 100)
+    assert acts[-4:] == ["charge", "sample", "noise for 1", "told 151"]
+    assert (acts.count("charge"), acts.count("sample")) == (151, 151)
 
 
 def test_training_ends_on_the_same_weights_when_steps_are_taken_together(monkeypatch):
