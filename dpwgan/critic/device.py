@@ -1,24 +1,17 @@
-"""Which device trains, on how many threads, decided before TensorFlow makes anything; and how steps are compiled.
-
-A method imports this before all else that knows TensorFlow.
-"""
+"""Which device trains, on how many threads, decided before TensorFlow makes anything; and how steps are compiled."""
 
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 
-from dpwgan.critic.late import loading_late
 from dpwgan.errors import ResourceError
-from dpwgan.stages import WORKING, get_stage
 
 # TensorFlow reads this when it is first imported: its own notices are about its build, not about the run.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-# In a process of somebody else's it is imported as it is: what that will use of it, and how, nobody knows here.
-with loading_late() if get_stage() == WORKING else nullcontext():
-    import tensorflow as tf
+import tensorflow as tf
 
 logging.getLogger("tensorflow").setLevel(logging.ERROR)
 
