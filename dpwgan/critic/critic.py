@@ -220,7 +220,7 @@ class Critic:
 
     def _rectify(self, value: tf.Tensor) -> tf.Tensor:
         """Where a value is positive the slope is 1, else `LEAK`."""
-        return tf.raw_ops.LeakyRelu(features=value, alpha=LEAK)
+        return tf.nn.leaky_relu(value, LEAK)
 
     def _perturb(self, output: tf.Tensor, *, layer: int, noise: Sequence[tf.Tensor]) -> tf.Tensor:
         """Changes a hidden layer's output before the next one sees it; here not at all."""

@@ -84,7 +84,7 @@ def draw_one_hot(logits: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
 
     Shapes: `logits` and `uniforms` (b, k), uniforms in [0, 1); the result (b, k).
     """
-    return _harden(tf.raw_ops.Softmax(logits=logits), logits + _draw_gumbel(uniforms))
+    return _harden(tf.nn.softmax(logits), logits + _draw_gumbel(uniforms))
 
 
 def _harden(soft: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
@@ -109,7 +109,7 @@ def _apply_head(logits: tf.Tensor, span: Span) -> tf.Tensor:
     Source: Srivastava and Alzantot 2019, section 7.
     """
     if span.head == "softmax":
-        return tf.raw_ops.Softmax(logits=logits)
+        return tf.nn.softmax(logits)
     return tf.sigmoid(logits) if span.head == "sigmoid" else logits + 0.5
 
 
@@ -184,7 +184,7 @@ def draw_perceptron(
 def apply_hidden(weights: Sequence[tf.Tensor], value: tf.Tensor) -> tf.Tensor:
     """Takes rows through all layers but the last, each with a rectifier. Shapes: (b, inputs) to (b, last hidden)."""
     for kernel, bias in zip(weights[:-2:2], weights[1:-2:2], strict=True):
-        value = tf.raw_ops.Relu(features=value @ kernel + bias)
+        value = tf.nn.relu(value @ kernel + bias)
     return value
 
 
@@ -277,7 +277,7 @@ class TensorMixture:
 
     def soft(self) -> tf.Tensor:
         """Computes the distributions of all codes. Shapes: (codes, width)."""
-        return tf.concat([tf.raw_ops.Softmax(logits=piece) for piece in split_spans(self.logits(), self.spans)], axis=1)
+        return tf.concat([tf.nn.softmax(piece) for piece in split_spans(self.logits(), self.spans)], axis=1)
 
     def probabilities(self) -> Probabilities:
         """Computes the same, outside of a step. Shapes: (codes, width)."""
