@@ -51,10 +51,12 @@ class Blocks:
                 known, wide = [join_neighbours(part, 1) for part in known], join_neighbours(wide, 0)
             yield known, np.maximum(np.outer(high, wide), 1.0)
 
-    def add_up(self, columns: Counts, *, widening: int) -> Counts:
-        """Adds up numbers of a width's columns by attribute. Shapes: (columns,) to (attributes,)."""
-        sums: Counts = np.add.reduceat(columns, self._firsts >> (widening + 1) if self._across else self._firsts)
-        return sums
+    def find_largest(self, gains: Sequence[Counts]) -> Counts:
+        """Each attribute's largest sum over its columns, of all widths. Shapes: (columns,) each to (attributes,)."""
+        firsts = [self._firsts >> (place + 1) if self._across else self._firsts for place in range(WIDENINGS)]
+        sums = [np.add.reduceat(columns, first) for columns, first in zip(gains, firsts, strict=True)]
+        largest: Counts = np.maximum.reduce(sums)
+        return largest
 
 
 def list_blocks(sizes: Sequence[int], ordered: Sequence[bool], *, has_order: bool) -> list[Blocks]:
@@ -66,11 +68,16 @@ def list_blocks(sizes: Sequence[int], ordered: Sequence[bool], *, has_order: boo
 
 def join_neighbours(cells: Counts, axis: int) -> Counts:
     """Adds up neighbours along an axis, two by two; the last one stays alone if their number is odd."""
+    first, second = part_neighbours(cells, axis)
+    return first + second
+
+
+def part_neighbours(cells: Counts, axis: int) -> tuple[Counts, Counts]:
+    """The first and the second of each two neighbours along an axis; beside a lone last one there is 0."""
     if cells.shape[axis] % 2:
         cells = np.pad(cells, [(0, int(place == axis)) for place in range(cells.ndim)])
-    even, odd = ((slice(None),) * axis + (slice(first, None, 2),) for first in (0, 1))
-    joined: Counts = cells[even] + cells[odd]
-    return joined
+    first, second = ((slice(None),) * axis + (slice(begin, None, 2),) for begin in (0, 1))
+    return cells[first], cells[second]
 
 
 def _list_places(firsts: Places, counts: Places) -> Places:

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.marginals.block_widths import join_neighbours, part_neighbours
+
 Counts = npt.NDArray[np.float64]
 
 SPREAD = 1.0
@@ -105,7 +107,7 @@ def _descend(
         axis = max((a for a in heights if heights[a]), key=lambda a: (levels[-1][0].shape[a], a))
         heights[axis] -= 1
         halved.append(axis)
-        levels.append([_take(cells, axis, 0) + _take(cells, axis, 1) for cells in levels[-1]])
+        levels.append([join_neighbours(cells, axis) for cells in levels[-1]])
     counts, centre, cells = levels.pop()
     masses = draw_towards(counts, centre, stddev=stddev * np.sqrt(np.maximum(cells, 1.0)))
     while levels:
@@ -114,14 +116,9 @@ def _descend(
     return inner
 
 
-def _take(cells: Counts, axis: int, first: int) -> Counts:
-    """Every other block along an axis."""
-    return cells[(slice(None),) * axis + (slice(first, None, 2),)]
-
-
 def _share_out(masses: Counts, noisy: Counts, expected: Counts, cells: Counts, *, axis: int, variance: float) -> Counts:
     """The counts of halves of blocks that hold `masses`. `variance`: of the noise of a cell."""
-    counts, centres, sizes = ((_take(part, axis, 0), _take(part, axis, 1)) for part in (noisy, expected, cells))
+    counts, centres, sizes = (part_neighbours(part, axis) for part in (noisy, expected, cells))
     both = sizes[0] + sizes[1]
     even = sizes[0] / np.maximum(both, 1.0)
     total = centres[0] + centres[1]

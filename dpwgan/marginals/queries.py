@@ -4,7 +4,6 @@ Privacy: of rows it reads the scores of a public list of candidates (or of one m
 exponential mechanism, and the answer to the one selected, through the Gaussian mechanism.
 """
 
-import collections
 import functools
 import itertools
 import math
@@ -227,21 +226,20 @@ class QueryDiscriminator:
             others, answers = slice(attribute + 1, None), answer(rows, right)
             kinds = list_blocks(layout.sizes[others], ordered[others], has_order=ordered[attribute])
             cells = np.zeros(right.stop - right.start)
-            blocks: dict[tuple[int, int], Counts | float] = collections.defaultdict(float)
+            gains: list[list[Counts]] = [[np.zeros(1)] * WIDENINGS for _ in kinds]
             many = max(1, _BLOCK_CELLS // len(cells) // LARGEST) * LARGEST  # so that blocks are whole
             for first in range(0, len(answers), many):
                 left = slice(rows.start + first, min(rows.start + first + many, rows.stop))
                 parts = self._compare(self._pairs[left, right], answers[first : first + many])
                 parts += [] if explain is None else [np.square(explain(left, right))]
                 cells += self._expect_gains(*parts).sum(axis=0)
-                for place, kind in enumerate(kinds):
-                    for widening, (wide, sizes) in enumerate(kind.widen(parts)):
-                        blocks[place, widening] += self._expect_gains(*wide, cells=sizes).sum(axis=0)
+                for kind, so_far in zip(kinds, gains, strict=True):
+                    for place, (wide, sizes) in enumerate(kind.widen(parts)):
+                        so_far[place] = so_far[place] + self._expect_gains(*wide, cells=sizes).sum(axis=0)
             scores[attribute, others] = np.add.reduceat(cells, np.subtract(layout.starts[others], right.start))
-            for (place, widening), gains in blocks.items():
-                known = others.start + kinds[place].attributes
-                found = kinds[place].add_up(np.asarray(gains), widening=widening)
-                scores[attribute, known] = np.maximum(scores[attribute, known], found)
+            for kind, so_far in zip(kinds, gains, strict=True):
+                known = others.start + kind.attributes
+                scores[attribute, known] = np.maximum(scores[attribute, known], kind.find_largest(so_far))
         return scores
 
     def _score_larger(self, marginal: Marginal, answer: Probabilities) -> float:
