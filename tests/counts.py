@@ -5,4 +5,4 @@ from dpwgan.marginals.measurements import Counts, Groups, count_marginals
 
 
 def count_marginal(groups: Groups, marginal: Marginal, layout: GroupLayout) -> Counts:
-    return count_marginals(groups, [marginal], layout)[marginal]
+    return count_marginals(groups, [[(attribute, 1) for attribute in marginal]], layout)[0]

@@ -241,7 +241,7 @@ class AnchorDesign:
         group_bytes = np.min_scalar_type(max(self.most_sizes, default=1) - 1).itemsize
         return Cost(
             row_bytes=group_bytes * self.shape.records * self.attributes + self.shape.row_bytes,
-            working_bytes=48 * self.one_way_plan.most_cells + 20 * width**2 + 4 * 9 * self.choose_codes(width) * width,
+            working_bytes=48 * self.one_way_plan.most_cells + 20 * width**2 + 4 * 11 * self.choose_codes(width) * width,
             seconds=self._estimate_seconds(),
         )
 
@@ -443,7 +443,6 @@ def _play_rounds(
         most_ways=design.ways,
         most_cells=settings.most_cells,
         ledger=ledger,
-        ordered=[attribute.ordered for attribute in design.one_way_plan.attributes],
         prior=table.prior,
     )
 

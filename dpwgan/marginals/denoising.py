@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.marginals.block_widths import join_neighbours, part_neighbours
+from dpwgan.marginals.views import join_neighbours, part_neighbours
 
 Counts = npt.NDArray[np.float64]
 
@@ -107,7 +107,7 @@ def _descend(
         axis = max((a for a in heights if heights[a]), key=lambda a: (levels[-1][0].shape[a], a))
         heights[axis] -= 1
         halved.append(axis)
-        levels.append([join_neighbours(cells, axis) for cells in levels[-1]])
+        levels.append([join_neighbours(cells, 2, axis=axis) for cells in levels[-1]])
     counts, centre, cells = levels.pop()
     masses = draw_towards(counts, centre, stddev=stddev * np.sqrt(np.maximum(cells, 1.0)))
     while levels:

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.marginals.groups import GroupLayout, Marginal
+from dpwgan.marginals.groups import Marginal
 from dpwgan.marginals.loss import Probabilities
 from dpwgan.marginals.measurements import MeasuredMarginals
+from dpwgan.marginals.views import Views
 
 Floats = npt.NDArray[np.float64]
 
@@ -50,7 +51,7 @@ class PublicPrior:
     """
 
     def __init__(
-        self, groups: npt.NDArray[np.integer[Any]], layout: GroupLayout, *, one_ways: Sequence[Floats], stddev: float
+        self, groups: npt.NDArray[np.integer[Any]], views: Views, *, one_ways: Sequence[Floats], stddev: float
     ) -> None:
         """Shapes: `groups` (public rows, attributes); `one_ways[a]` (size of a,). Units: `stddev` is that of the noise
 
@@ -58,7 +59,8 @@ class PublicPrior:
         """
         from scipy import sparse  # here, because a plan needs none of it
 
-        self._groups, self._layout, self._stddev = groups, layout, stddev
+        layout = views.own
+        self._groups, self._views, self._layout, self._stddev = groups, views, layout, stddev
         self._weights = _weigh(groups, one_ways)
         rows, attributes = groups.shape
         places = (groups.astype(np.int64) + np.asarray(layout.starts[:attributes])).ravel()
@@ -77,10 +79,9 @@ class PublicPrior:
         """Holds the table against a released answer, as it came. Answers to more than two attributes say nothing."""
         if len(marginal) != 2:
             return
-        left, right = (self._layout.get_slice(attribute) for attribute in marginal)
-        found = shares - self._independent[left, right]
-        said = self.pairs[left, right] - self._independent[left, right]
-        size = np.maximum(self.pairs[left, right], self._independent[left, right]).sum()
+        independent, public = (self._views.take_pair(cells, marginal) for cells in (self._independent, self.pairs))
+        found, said = shares - independent, public - independent
+        size = np.maximum(public, independent).sum()
         sums = np.square(found).sum(), (found * said).sum(), np.square(said).sum(), found.size * self._stddev**2, size
         self.evidence = np.add(self.evidence, sums)
 
@@ -129,7 +130,7 @@ class PublicPrior:
             pairs = self._independent + agreement * (self.pairs - self._independent)
             spread = np.maximum(self.pairs, self._independent) + 1.0 / self._effective_rows
             stddevs = np.sqrt((error + 1.0 / self._effective_rows) * spread)
-            loss = MeasuredMarginals(self._layout)
+            loss = MeasuredMarginals(self._views)
             for left in range(self._layout.attributes):
                 for right in range(left + 1, self._layout.attributes):
                     cells = self._layout.get_slice(left), self._layout.get_slice(right)

@@ -13,7 +13,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from dpwgan.marginals.block_widths import LARGEST, WIDENINGS, join_neighbours, list_blocks
 from dpwgan.marginals.denoising import OUTLIER, SPREAD, denoise
 from dpwgan.marginals.groups import Marginal
 from dpwgan.marginals.loss import Probabilities
@@ -28,6 +27,7 @@ from dpwgan.marginals.measurements import (
     answer_pairs,
 )
 from dpwgan.marginals.public_prior import PublicPrior
+from dpwgan.marginals.views import WIDTHS, Look
 from dpwgan.privacy.events import ExponentialSelection, discrete_gaussian
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
@@ -56,6 +56,9 @@ _MOST_COUNTED = 10**8
 # Cells that are scored at a time.
 _BLOCK_CELLS = 1 << 15
 
+BLOCKS_PART = 0.5
+"""What a gain in blocks counts beside one in single groups, which leaves no cells to be asked for once more."""
+
 ONE_WAY_STDDEVS = 1.5
 """How many stddevs of the one-ways' noise an error must exceed to count, where one-ways are all there is."""
 
@@ -80,14 +83,12 @@ class QueryDiscriminator:
         most_ways: int,
         most_cells: int,
         ledger: Ledger,
-        ordered: Sequence[bool] = (),
         prior: PublicPrior | None = None,
     ) -> None:
         """Counts nothing yet: pairs are counted with the first question, larger marginals as they become candidates.
 
         `most_ways`: attributes in a marginal, 2 or more; `most_cells`: no pair with more cells is a candidate, but for
-        those of the tree, and no larger marginal with more than an eighth of it. `ordered`: whose groups have an order,
-        nobody's if not given. `prior` is held against each answer.
+        those of the tree, and no larger marginal with more than an eighth of it. `prior` is held against each answer.
         """
         self._rows = rows
         self._layout = rows.own.layout
@@ -95,7 +96,7 @@ class QueryDiscriminator:
         self._most_ways = most_ways
         self._most_cells = most_cells
         self._ledger = ledger
-        self._ordered = tuple(ordered) or (False,) * self._layout.attributes
+        self._views = measured.views
         self._prior = prior
         self._stddev = ledger.find(ANSWER_LABEL).stddev
         self._larger: dict[Marginal, Counts] = {}
@@ -121,26 +122,22 @@ class QueryDiscriminator:
         independent = np.outer(shares, shares)
         noise = np.concatenate([np.asarray(stddev) for stddev in stddevs])
 
-        def explain(left: slice, right: slice) -> Counts:
-            """What one-ways of this noise put into their product, in counts."""
-            by_noise = np.hypot(np.outer(noise[left], shares[right]), np.outer(shares[left], noise[right]))
-            return ONE_WAY_STDDEVS * by_noise
-
         @functools.cache
         def score() -> Counts:
             """Scores all pairs, within the first selection."""
-            return self._score_pairs(lambda left, right: independent[left, right], explain=explain)
+            return self._score_pairs(lambda left, right: independent[left, right], one_ways=(shares, noise))
 
         def score_edges(edges: Sequence[Edge]) -> list[float]:
             return [float(score()[edge]) for edge in edges]
 
         def score_prior(edges: Sequence[Edge], prior: PublicPrior) -> list[float]:
-            scores = self._score_pairs(lambda left, right: prior.pairs[left, right], explain=explain)
+            scores = self._score_pairs(lambda left, right: prior.pairs[left, right], one_ways=(shares, noise))
             return [float(scores[edge]) for edge in edges]
 
+        every = list(itertools.combinations(range(self._layout.attributes), 2))
         forest, tree = Forest(self._layout.attributes), []
         for number in range(edges):
-            apart = [edge for edge in self._all_pairs() if not forest.is_joined(edge)]
+            apart = [edge for edge in every if not forest.is_joined(edge)]
             score_them = functools.partial(score_edges, apart)
             if number == 0 and self._prior is not None:
                 score_them = functools.partial(score_prior, apart, self._prior)
@@ -155,18 +152,18 @@ class QueryDiscriminator:
         """Asks for the marginal on which the generator is worst: one selection and one answer."""
         # A row a group, as its products need it: laid out once, not once a block of groups.
         probabilities = np.asfortranarray(probabilities)
-        pairs = [pair for pair in self._all_pairs() if self._layout.count_cells(pair) <= self._most_cells]
-        pairs, larger = pairs or self._all_pairs(), self._find_larger()
+        pairs = [pair for pair in self._all_pairs if self._views.count_cells(pair) <= self._most_cells]
+        pairs, larger = pairs or self._all_pairs, self._find_larger()
 
         def score() -> list[float]:
             scores = self._score_pairs(functools.partial(answer_pairs, probabilities))
             self._count([marginal for marginal in larger if marginal not in self._larger])
-            answers = (answer_marginal(probabilities, marginal, self._layout) for marginal in larger)
+            answers = (answer_marginal(probabilities, marginal, self._views) for marginal in larger)
             gains = [self._score_larger(marginal, answer) for marginal, answer in zip(larger, answers, strict=True)]
             return [*(float(scores[pair]) for pair in pairs), *gains]
 
         marginal = self._select([*pairs, *larger], score)
-        self._answer(marginal, answer_marginal(probabilities, marginal, self._layout))
+        self._answer(marginal, answer_marginal(probabilities, marginal, self._views))
         return marginal
 
     def _find_larger(self) -> list[Marginal]:
@@ -175,7 +172,8 @@ class QueryDiscriminator:
         A marginal is on the list when each of its attributes has been asked for together with another of them: no other
         has ever shown what three know beyond two. Made of releases and public sizes alone.
         """
-        asked = {pair for marginal in self._measured for pair in itertools.combinations(marginal, 2)}
+        known = [self._views.describe(marginal)[0] for marginal in self._measured]
+        asked = {pair for marginal in known for pair in itertools.combinations(marginal, 2)}
         most = min(MOST_LARGER, _MOST_COUNTED // max(1, self._rows.records))
         found: set[Marginal] = set()
         smaller: set[Marginal] = {tuple(sorted(pair)) for pair in asked}
@@ -185,73 +183,86 @@ class QueryDiscriminator:
                 for pair in asked:
                     if len(set(pair) & set(marginal)) == 1:
                         larger = tuple(sorted(set(pair) | set(marginal)))
-                        if self._layout.count_cells(larger) <= self._most_cells // LARGER_PART:
+                        if self._find_view(larger) is not None:
                             grown.add(larger)
             if len(next(iter(grown), ())) > 3 and len(grown) > most:
                 # Always the same ones, as if drawn at random: they are counted once.
                 grown = set(sorted(grown, key=lambda larger: zlib.crc32(repr(larger).encode()))[:most])
             found |= grown
             smaller = grown
-        return sorted(found)
+        return [view for view in map(self._find_view, sorted(found)) if view is not None]
+
+    def _find_view(self, attributes: Marginal) -> Marginal | None:
+        """The finest view of three attributes and more that has few cells."""
+        most = self._most_cells // LARGER_PART
+        return next(
+            (view for view in self._views.list_views(attributes) if self._views.count_cells(view) <= most), None
+        )
 
     def _count(self, marginals: Sequence[Marginal]) -> None:
         """Counts the records in every cell of further marginals, in one pass over the rows."""
         if not marginals:
             return
-        flat = self._rows.sum(MARGINALS, argument=marginals)
-        pieces = np.split(flat, np.cumsum([self._layout.count_cells(marginal) for marginal in marginals])[:-1])
-        shapes = [[self._layout.sizes[attribute] for attribute in marginal] for marginal in marginals]
+        named = [list(zip(*self._views.describe(marginal), strict=True)) for marginal in marginals]
+        flat = self._rows.sum(MARGINALS, argument=named)
+        pieces = np.split(flat, np.cumsum([self._views.count_cells(marginal) for marginal in marginals])[:-1])
+        shapes = [[self._views.sizes[view] for view in marginal] for marginal in marginals]
         for marginal, piece, shape in zip(marginals, pieces, shapes, strict=True):
             self._larger[marginal] = piece.reshape(shape)
 
+    @functools.cached_property
     def _all_pairs(self) -> list[Edge]:
-        return list(itertools.combinations(range(self._layout.attributes), 2))
+        """All pairs of attributes, in all their views."""
+        edges = itertools.combinations(range(self._layout.attributes), 2)
+        return [(left, right) for edge in edges for left, right in self._views.list_views(edge)]
+
+    @functools.cached_property
+    def _looks(self) -> list[list[Look]]:
+        """Of each attribute beside those after it: a look at each width at which there is one to have."""
+        firsts = range(self._layout.attributes - 1)
+        looks = [[Look(self._views, attribute, width=width) for width in WIDTHS] for attribute in firsts]
+        return [[look for look in found if len(look.others)] for found in looks]
 
     def _score_pairs(
-        self,
-        answer: Callable[[slice, slice], Probabilities],
-        *,
-        explain: Callable[[slice, slice], Counts] | None = None,
+        self, answer: Callable[[slice, slice], Probabilities], *, one_ways: tuple[Probabilities, Counts] | None = None
     ) -> Counts:
-        """Scores every pair, some groups of its first attribute at a time, whose cells stay in a core's cache.
+        """Scores every pair in every view, some groups of its first attribute at a time, which stay in a core's cache.
 
-        A pair's score is that of the width of blocks at which it is most. Shapes: the result (attributes, attributes),
-        0 but above the diagonal; `answer` gives a block of the (width, width) shares, `explain` one of the counts that
-        errors must exceed to count at all.
+        Of single groups it is the score at the width at which their answer, added up, says most. `answer` gives a part
+        of the (width, width) shares. `one_ways` are shares and the stddevs of their noise in counts, (width,) both:
+        errors that these explain are none. Shapes: the result (views, views).
         """
-        layout, ordered = self._layout, self._ordered
-        scores = np.zeros((layout.attributes, layout.attributes))
-        for attribute in range(layout.attributes - 1):
+        layout, views = self._layout, len(self._views.sizes)
+        scores = np.full((views, views), -np.inf)
+        for attribute, looks in enumerate(self._looks):
             rows, right = layout.get_slice(attribute), slice(layout.starts[attribute + 1], layout.width)
-            others, answers = slice(attribute + 1, None), answer(rows, right)
-            kinds = list_blocks(layout.sizes[others], ordered[others], has_order=ordered[attribute])
-            cells = np.zeros(right.stop - right.start)
-            gains: list[list[Counts]] = [[np.zeros(1)] * WIDENINGS for _ in kinds]
-            many = max(1, _BLOCK_CELLS // len(cells) // LARGEST) * LARGEST  # so that blocks are whole
+            gains = [np.zeros((2, 1))] * len(looks)
+            answers = answer(rows, right)
+            many = max(1, _BLOCK_CELLS // answers.shape[1] // WIDTHS[-1]) * WIDTHS[-1]  # so that blocks are whole
             for first in range(0, len(answers), many):
                 left = slice(rows.start + first, min(rows.start + first + many, rows.stop))
                 parts = self._compare(self._pairs[left, right], answers[first : first + many])
-                parts += [] if explain is None else [np.square(explain(left, right))]
-                cells += self._expect_gains(*parts).sum(axis=0)
-                for kind, so_far in zip(kinds, gains, strict=True):
-                    for place, (wide, sizes) in enumerate(kind.widen(parts)):
-                        so_far[place] = so_far[place] + self._expect_gains(*wide, cells=sizes).sum(axis=0)
-            scores[attribute, others] = np.add.reduceat(cells, np.subtract(layout.starts[others], right.start))
-            for kind, so_far in zip(kinds, gains, strict=True):
-                known = others.start + kind.attributes
-                scores[attribute, known] = np.maximum(scores[attribute, known], kind.find_largest(so_far))
+                for place, look in enumerate(looks):
+                    errors, expected = (look.join(part) for part in parts)
+                    errors = np.abs(errors)
+                    if one_ways is not None:
+                        np.maximum(errors - _explain(*one_ways, left, right, look=look), 0.0, out=errors)
+                    cells = np.outer(*look.join_each(*(np.ones(size) for size in parts[0].shape)))
+                    added_up = expect_gains(errors, expected, stddev=self._stddev * np.sqrt(cells))
+                    asked = added_up if place == 0 else expect_gains(errors, expected, stddev=self._stddev)
+                    gains[place] = gains[place] + np.stack((added_up.sum(axis=0), asked.sum(axis=0)))
+            for look, so_far in zip(looks, gains, strict=True):
+                added_up, asked = np.add.reduceat(so_far, look.starts, axis=1)
+                of_blocks = (look.views != look.others) | (look.own != attribute)
+                scores[look.own, look.views] = np.where(of_blocks, BLOCKS_PART * asked, asked)
+                scores[attribute, look.others] = np.maximum(scores[attribute, look.others], added_up)
         return scores
 
     def _score_larger(self, marginal: Marginal, answer: Probabilities) -> float:
-        """Scores a marginal of three attributes or more."""
-        parts = self._compare(self._larger[marginal], answer)
-        scores, cells = [float(self._expect_gains(*parts).sum())], np.ones(answer.shape)
-        axes = [axis for axis, attribute in enumerate(marginal) if self._ordered[attribute]]
-        for _ in range(WIDENINGS if axes else 0):
-            for axis in axes:
-                parts, cells = [join_neighbours(part, axis) for part in parts], join_neighbours(cells, axis)
-            scores.append(float(self._expect_gains(*parts, cells=cells).sum()))
-        return max(scores)
+        """Scores a marginal of three views or more."""
+        errors, expected = self._compare(self._larger[marginal], answer)
+        gain = float(expect_gains(np.abs(errors), expected, stddev=self._stddev).sum())
+        return gain if self._views.is_of_groups(marginal) else BLOCKS_PART * gain
 
     def _compare(self, counts: Counts, answers: Probabilities) -> list[Counts]:
         """How far answers are off, and what was expected, in counts. Shapes: all alike."""
@@ -259,22 +270,6 @@ class QueryDiscriminator:
         expected *= self.records
         errors = counts - expected
         return [errors, expected]
-
-    def _expect_gains(
-        self, errors: Counts, expected: Counts, squares: Counts | None = None, *, cells: Counts | None = None
-    ) -> Counts:
-        """How much nearer to the truth an answer is expected to bring each cell, or block of so many `cells`.
-
-        `squares`: of how much of an error is put down to the noise of earlier releases. Shapes: all alike.
-        Units: counts of records.
-        Privacy: a count that moves by 1 moves its block's gain by 1 at most.
-        """
-        errors = np.abs(errors)
-        if squares is not None:
-            errors -= np.sqrt(squares)
-            np.maximum(errors, 0.0, out=errors)
-        stddev = self._stddev if cells is None else self._stddev * np.sqrt(cells)
-        return expect_gains(errors, expected, stddev=stddev)
 
     def _select(self, candidates: Sequence[AnyMarginal], score: Callable[[], Sequence[float]]) -> AnyMarginal:
         return candidates[self._ledger.select(SELECTION_LABEL, score)]
@@ -285,13 +280,12 @@ class QueryDiscriminator:
         def count() -> Counts:
             if len(marginal) > 2:
                 return self._larger[marginal]
-            left, right = (self._layout.get_slice(attribute) for attribute in marginal)
-            return self._pairs[left, right]
+            return self._views.take_pair(self._pairs, marginal)
 
         noisy = self._ledger.release(ANSWER_LABEL, count)
         if self._prior is not None:
             self._prior.note(marginal, noisy.values / self.records)
-        centre, ordered = expected.astype(np.float64) * self.records, [self._ordered[place] for place in marginal]
+        centre, ordered = expected.astype(np.float64) * self.records, [self._views.ordered[view] for view in marginal]
         drawn = denoise(noisy.values, centre, stddev=noisy.stddev, ordered=ordered)
         self._measured.add(marginal, drawn / self.records, stddev=noisy.stddev / self.records)
 
@@ -315,6 +309,17 @@ def plan_queries(times: int, *, selection_epsilon: float, answer_noise_multiplie
             sensitivity=ANSWER_SENSITIVITY,
         ),
     ]
+
+
+def _explain(shares: Probabilities, stddevs: Counts, left: slice, right: slice, *, look: Look) -> Counts:
+    """The errors, in counts, that noise of one-ways puts into blocks of their product. Shapes: (blocks, blocks).
+
+    A group's noise is the same in all cells of it: within a block it is added up before it is squared.
+    """
+    own, others = look.join_each(shares[left], shares[right])
+    noise, of_others = look.join_each(np.square(stddevs[left]), np.square(stddevs[right]))
+    explained: Counts = np.sqrt(np.outer(noise, np.square(others)) + np.outer(np.square(own), of_others))
+    return ONE_WAY_STDDEVS * explained
 
 
 def expect_gains(errors: Counts, expected: Counts, *, stddev: float | Counts) -> Counts:

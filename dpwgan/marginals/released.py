@@ -23,6 +23,7 @@ from dpwgan.marginals.merging import MOST_CELLS, coarsen
 from dpwgan.marginals.one_ways import OneWayPlan, measure_one_ways
 from dpwgan.marginals.public_prior import PublicPrior, choose_kept
 from dpwgan.marginals.simplex import project_on_simplex
+from dpwgan.marginals.views import Views
 from dpwgan.marginals.zeros import Zeros, mask
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
@@ -50,6 +51,11 @@ class ReleasedTable:
     def records(self) -> float:
         """The number of records that answers are shares of: public, or released."""
         return self.measured.records or self.rows.records
+
+    @property
+    def views(self) -> Views:
+        """The views of attributes that marginals are of."""
+        return self.measured.views
 
     @property
     def layout(self) -> GroupLayout:
@@ -146,7 +152,9 @@ class ReleasedTable:
         )
 
     def _measured_pairs(self) -> list[Edge]:
-        return [(marginal[0], marginal[1]) for marginal in self.measured if len(marginal) == 2]
+        """Those of single groups."""
+        pairs = [marginal for marginal in self.measured if len(marginal) == 2 and self.views.is_of_groups(marginal)]
+        return [(left, right) for left, right in pairs]
 
     def _project(self, pair: Edge) -> npt.NDArray[np.float64]:
         noisy = self.measured.get_shares(pair).astype(np.float64)
@@ -190,14 +198,15 @@ def release_groups(
     zeros = find_zeros(coarsening, rules)
     implied = add_implied(zeros, coarsening.sizes)
     coarsening = tie(coarsening, implied)
-    measured = MeasuredMarginals(grouped.own.layout, implied, records=left)
+    views = Views(grouped.own.layout, [attribute.ordered for attribute in plan.attributes])
+    measured = MeasuredMarginals(views, implied, records=left)
     records = left or rows.records
     for attribute, (counts, stddevs) in enumerate(zip(coarsening.counts, coarsening.stddevs, strict=True)):
         measured.add((attribute,), counts / records, stddev=stddevs / records)
     table = ReleasedTable(coarsening=coarsening, measured=measured, rows=grouped, zeros=zeros)
     if groups is None:
         return table
-    prior = PublicPrior(groups, table.layout, one_ways=table.shares, stddev=answer_stddev / records)
+    prior = PublicPrior(groups, views, one_ways=table.shares, stddev=answer_stddev / records)
     return replace(table, prior=prior)
 
 

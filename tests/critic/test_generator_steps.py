@@ -13,6 +13,7 @@ from dpwgan.critic.generators import CodeSource, TensorMixture
 from dpwgan.critic.plan import TrainingDesign
 from dpwgan.marginals.groups import GroupLayout, lay_out_groups
 from dpwgan.marginals.measurements import MeasuredMarginals
+from dpwgan.marginals.views import Views
 from dpwgan.table.encoded import TableShape
 from tests.critic.tables import make_encoded, make_plan
 from tests.marginals.groups import make_probabilities
@@ -27,7 +28,7 @@ def make_generator() -> TensorMixture:
 
 
 def make_loss() -> MeasuredMarginals:
-    measured = MeasuredMarginals(GroupLayout(SIZES))
+    measured = MeasuredMarginals(Views(GroupLayout(SIZES)))
     target = make_probabilities(1, sizes=SIZES, seed=5)[0]
     measured.add((0,), target[:3], stddev=0.01)
     measured.add((2,), target[4:], stddev=0.01)

@@ -10,9 +10,11 @@ import tensorflow as tf
 from dpwgan.critic.generators import CodeSource, TensorMixture, _apply_head, draw_cells, draw_rows, split_spans
 from dpwgan.critic.rows import densify
 from dpwgan.marginals.groups import GroupLayout, lay_out_groups
-from dpwgan.marginals.measurements import MeasuredMarginals, count_marginals
+from dpwgan.marginals.measurements import MeasuredMarginals
 from dpwgan.marginals.mixture import Mixture, fit
+from dpwgan.marginals.views import Views
 from dpwgan.table.encoded import EncodedTable
+from tests.counts import count_marginal
 from tests.critic.tables import make_encoded
 from tests.marginals.groups import make_groups
 
@@ -126,9 +128,9 @@ def test_probabilities_add_to_one_when_the_generator_is_of_any_kind(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_fit_lowers_the_loss_when_the_generator_is_of_any_kind(kind):
     groups = make_groups(500, sizes=SIZES, seed=3)
-    measured = MeasuredMarginals(LAYOUT)
+    measured = MeasuredMarginals(Views(LAYOUT))
     for pair in itertools.combinations(range(len(SIZES)), 2):
-        measured.add(pair, count_marginals(groups, [pair], LAYOUT)[pair] / 500, stddev=0.01)
+        measured.add(pair, count_marginal(groups, pair, LAYOUT) / 500, stddev=0.01)
     mixture = make_mixture(kind)
     before, _ = measured.loss_and_gradient(mixture.probabilities())
     fit(mixture, [measured], steps=200, learning_rate=0.05, last_rate=0.005)

@@ -14,6 +14,7 @@ from dpwgan.marginals.markov_tree import draw_first_codes
 from dpwgan.marginals.measurements import MeasuredMarginals
 from dpwgan.marginals.mixture import Mixture, fit
 from dpwgan.marginals.one_ways import plan_one_ways
+from dpwgan.marginals.views import Views
 from dpwgan.marginals.zeros import ForbiddenMass, mask
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.specs import parse_specs
@@ -206,7 +207,7 @@ def test_a_fit_gives_no_mass_to_what_is_forbidden_whatever_noise_says() -> None:
     layout = GroupLayout([2, 2, 3])
     zeros = {(0, 1): np.array([[False, True], [True, False]]), (0, 2): np.array([[True, False, False], [False] * 3])}
     zeros = dict(add_implied(zeros, layout.sizes))
-    measured = MeasuredMarginals(layout, zeros)
+    measured = MeasuredMarginals(Views(layout), zeros)
     measured.add((0,), [0.5, 0.5], stddev=0.01)
     measured.add((0, 1), [[0.45, 0.1], [0.1, 0.35]], stddev=0.02)
     assert measured.get_shares((0, 1)).tolist() == [[pytest.approx(0.45), 0.0], [0.0, pytest.approx(0.35)]]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.measurements import MeasuredMarginals, answer_marginal, answer_pairs, count_pairs
+from dpwgan.marginals.views import Views
 from tests.counts import count_marginal
 from tests.marginals.groups import (
     Floats,
@@ -63,7 +64,7 @@ def test_counts_are_those_of_a_loop_when_every_row_is_looked_at(marginal):
 def test_answers_are_those_of_explicit_sums_when_codes_are_random(marginal):
     probabilities = make_probabilities(17, sizes=SIZES, seed=3)
     expected = answer_by_loop(probabilities, marginal, LAYOUT)
-    assert answer_marginal(probabilities, marginal, LAYOUT) == pytest.approx(expected, abs=1e-6)
+    assert answer_marginal(probabilities, marginal, Views(LAYOUT)) == pytest.approx(expected, abs=1e-6)
     assert expected.sum() == pytest.approx(1.0, abs=1e-5)
     if len(marginal) == 2:
         left, right = (LAYOUT.get_slice(attribute) for attribute in marginal)
@@ -90,7 +91,7 @@ def test_answers_are_a_part_of_all_pairs_when_some_groups_are_asked_for():
 def measure(marginals: Sequence[Marginal], *, seed: int) -> tuple[MeasuredMarginals, dict[Marginal, tuple]]:
     """Random answers with a stddev of their own for every cell."""
     rng = np.random.default_rng(seed)
-    measured, said = MeasuredMarginals(LAYOUT), {}
+    measured, said = MeasuredMarginals(Views(LAYOUT)), {}
     for marginal in marginals:
         shape = [SIZES[attribute] for attribute in marginal]
         # Numbers that float32 holds exactly, since the loss keeps them so.
@@ -176,7 +177,7 @@ def test_loss_is_that_of_all_answers_when_some_come_after_it_was_taken():
     marginals: list[Marginal] = [(0,), (0, 2), (0, 3), (0, 2, 4)]
     probabilities = make_probabilities(6, sizes=SIZES, seed=12)
     whole, _ = measure(marginals, seed=11)
-    growing, copied = MeasuredMarginals(LAYOUT), MeasuredMarginals(LAYOUT)
+    growing, copied = MeasuredMarginals(Views(LAYOUT)), MeasuredMarginals(Views(LAYOUT))
     for marginal in marginals:
         copied.loss_and_gradient(probabilities)
         copied.unpack(whole.pack([marginal]))
@@ -191,7 +192,7 @@ def test_loss_is_that_of_all_answers_when_some_come_after_it_was_taken():
 
 def test_marginal_is_the_mean_by_precision_when_it_is_measured_again():
     rng = np.random.default_rng(6)
-    measured = MeasuredMarginals(LAYOUT)
+    measured = MeasuredMarginals(Views(LAYOUT))
     answers, stddevs = rng.normal(0.3, 0.1, (3, 3, 4)), np.array([0.5, 0.1, 0.2])
     for answer, stddev in zip(answers, stddevs, strict=True):
         measured.add((0, 2), answer, stddev=stddev)

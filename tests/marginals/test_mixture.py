@@ -10,8 +10,10 @@ from dpwgan.marginals import mixture as mixture_module
 from dpwgan.marginals.code_information import CodeInformation
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.loss import Probabilities
-from dpwgan.marginals.measurements import MeasuredMarginals, answer_pairs, count_marginals
+from dpwgan.marginals.measurements import MeasuredMarginals, answer_pairs
 from dpwgan.marginals.mixture import fit
+from dpwgan.marginals.views import Views
+from tests.counts import count_marginal
 from tests.marginals.groups import find_slope, make_groups, make_mixture
 
 SIZES = (3, 1, 4, 2)
@@ -118,9 +120,9 @@ def test_fit_goes_on_as_if_it_had_not_stopped_when_it_is_packed_between():
 
 
 def measure_exactly(groups: npt.NDArray[np.int32]) -> MeasuredMarginals:
-    measured = MeasuredMarginals(LAYOUT)
+    measured = MeasuredMarginals(Views(LAYOUT))
     for pair in itertools.combinations(range(len(SIZES)), 2):
-        measured.add(pair, count_marginals(groups, [pair], LAYOUT)[pair] / len(groups), stddev=1.0)
+        measured.add(pair, count_marginal(groups, pair, LAYOUT) / len(groups), stddev=1.0)
     return measured
 
 
@@ -132,7 +134,7 @@ def test_fit_reaches_every_pair_when_there_is_no_noise():
     answers = answer_pairs(mixture.probabilities())
     for pair in measured:
         left, right = (LAYOUT.get_slice(attribute) for attribute in pair)
-        assert np.abs(answers[left, right] - count_marginals(groups, [pair], LAYOUT)[pair] / 500).max() < 1e-3
+        assert np.abs(answers[left, right] - count_marginal(groups, pair, LAYOUT) / 500).max() < 1e-3
     assert len(ticks) == 1_500
 
 

@@ -14,6 +14,7 @@ from dpwgan.errors import PrivacyError
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.measurements import MeasuredMarginals
 from dpwgan.marginals.pairs import measure_moments, plan_moments, weigh_pairs
+from dpwgan.marginals.views import Views
 from dpwgan.privacy.events import Gaussian
 from tests.counts import count_marginal
 from tests.ledgers import Watcher, open_ledger
@@ -29,7 +30,7 @@ LAYOUT = GroupLayout(SIZES)
 def measure(
     groups: npt.NDArray[np.int32], layout: GroupLayout, *, noise_multiplier: float, seed: int = 0
 ) -> tuple[MeasuredMarginals, Watcher]:
-    measured, watcher = MeasuredMarginals(layout), Watcher()
+    measured, watcher = MeasuredMarginals(Views(layout)), Watcher()
     ledger = open_ledger([plan_moments(noise_multiplier=noise_multiplier)], source=seed, observers=[watcher])
     measure_moments(hold_groups(groups, layout), measured=measured, ledger=ledger)
     return measured, watcher

@@ -5,6 +5,7 @@ import pytest
 
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.public_prior import PublicPrior, choose_kept
+from dpwgan.marginals.views import Views
 
 SIZES = (3, 4)
 STDDEV = 0.01
@@ -23,7 +24,7 @@ def make_law(*, reversed_: bool = False) -> np.ndarray:
 
 
 def make_prior(groups: np.ndarray, law: np.ndarray) -> PublicPrior:
-    return PublicPrior(groups, GroupLayout(SIZES), one_ways=[law.sum(axis=1), law.sum(axis=0)], stddev=STDDEV)
+    return PublicPrior(groups, Views(GroupLayout(SIZES)), one_ways=[law.sum(axis=1), law.sum(axis=0)], stddev=STDDEV)
 
 
 def answer(prior: PublicPrior, law: np.ndarray, *, seed: int) -> PublicPrior:

@@ -26,6 +26,7 @@ from dpwgan.marginals.queries import (
     expect_gains,
     plan_queries,
 )
+from dpwgan.marginals.views import Views
 from dpwgan.privacy.events import ExponentialSelection
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import make_streams
@@ -62,6 +63,7 @@ def make_discriminator(
     layout: GroupLayout = LAYOUT,
     asked: Sequence[Marginal] = (),
     measured: MeasuredMarginals | None = None,
+    ordered: Sequence[bool] = (),
     selection_epsilon: float = 1.0,
     answer_noise_multiplier: float = 2.0,
     source: NoiseSource | int = 0,
@@ -70,7 +72,7 @@ def make_discriminator(
     **more: Any,
 ) -> QueryDiscriminator:
     limits = {"most_ways": 2, "most_cells": 100_000, "prior": None, **more}
-    measured = MeasuredMarginals(layout) if measured is None else measured
+    measured = MeasuredMarginals(Views(layout, ordered)) if measured is None else measured
     for marginal in asked:
         measured.add(marginal, np.zeros([layout.sizes[attribute] for attribute in marginal]), stddev=1.0)
     lines = plan_queries(10_000, selection_epsilon=selection_epsilon, answer_noise_multiplier=answer_noise_multiplier)
@@ -102,62 +104,74 @@ def find_gain(error: float, expected: float, *, stddev: float) -> float:
     return max(error - left, error - queries.OUTLIER * stddev)
 
 
+def list_widths(sizes: Sequence[int], ordered: Sequence[bool]) -> list[tuple[int, ...]]:
+    """How many groups go into a block of each attribute, in all views of a marginal: two blocks are left at least."""
+    found = []
+    for most in (1, 2, 4, 8):
+        fitting = [[w for w in (2, 4, 8) if w <= most and w < size] for size in sizes]
+        view = tuple(max([1, *(of if has_order else [])]) for of, has_order in zip(fitting, ordered, strict=True))
+        found += [] if view in found else [view]
+    return found
+
+
 def add_up_gains(
-    marginal: Marginal,
-    cells: Iterable[tuple[tuple[int, ...], float, float, float]],
+    cells: Iterable[tuple[tuple[int, ...], float, float]],
     *,
+    widths: Sequence[Sequence[int]],
     stddev: float,
-    ordered: Sequence[bool],
-) -> float:
-    """The gain of a marginal, added up block by block in float64, at the width at which that is most.
+    whole: bool,
+) -> list[float]:
+    """The score of a marginal in each of its views, added up block by block in float64.
 
-    Of each cell: its place, the count, the expected one, and how much of the error noise explains.
+    Of each cell: its place, the count, and the expected one. `whole`: whether single groups score by the width at which
+    their answers, added up, say most.
     """
-    cells, gains = list(cells), []
-    for width in (1, 2, 4, 8):
+    cells, asked, added_up = list(cells), [], []
+    for view in widths:
         blocks: dict[tuple[int, ...], list[float]] = {}
-        for cell, count, expected, noise in cells:
-            place = tuple(g // width if ordered[a] else g for a, g in zip(marginal, cell, strict=True))
-            block = blocks.setdefault(place, [0.0, 0.0, 0.0, 0.0])
-            block[:] = block[0] + count - expected, block[1] + expected, block[2] + noise**2, block[3] + 1
-        gains.append(
-            sum(
-                find_gain(max(0.0, abs(error) - math.sqrt(noise)), expected, stddev=stddev * math.sqrt(number))
-                for error, expected, noise, number in blocks.values()
-            )
+        for cell, count, expected in cells:
+            block = blocks.setdefault(tuple(g // w for g, w in zip(cell, view, strict=True)), [0.0, 0.0, 0.0])
+            block[:] = block[0] + count - expected, block[1] + expected, block[2] + 1
+        part = 1.0 if max(view) == 1 else 0.5
+        asked.append(part * sum(find_gain(abs(error), own, stddev=stddev) for error, own, _ in blocks.values()))
+        added_up.append(
+            sum(find_gain(abs(error), own, stddev=stddev * math.sqrt(number)) for error, own, number in blocks.values())
         )
-    return max(gains)
+    return [max(added_up), *asked[1:]] if whole else asked
 
 
-def count_gain(
+def count_gains(
     groups: npt.NDArray[np.int32],
     marginal: Marginal,
     probabilities: npt.NDArray[np.float32],
     *,
     stddev: float,
     ordered: Sequence[bool] = (False,) * len(SIZES),
-) -> float:
-    """The gain of a marginal of which nothing is explained by noise."""
+) -> list[float]:
+    """The scores of a marginal, in all its views, of which nothing is explained by noise."""
     counts = count_by_loop(groups, marginal, LAYOUT)
     expected = len(groups) * answer_by_loop(probabilities, marginal, LAYOUT)
-    cells = ((cell, float(count), float(expected[cell]), 0.0) for cell, count in np.ndenumerate(counts))
-    return add_up_gains(marginal, cells, stddev=stddev, ordered=ordered)
+    cells = ((cell, float(count), float(expected[cell])) for cell, count in np.ndenumerate(counts))
+    widths = list_widths([SIZES[a] for a in marginal], [ordered[a] for a in marginal])
+    return add_up_gains(cells, widths=widths, stddev=stddev, whole=len(marginal) == 2)
 
 
 @pytest.mark.parametrize("ordered", [(False,) * 5, (True,) * 5, (True, False, False, True, True)])
-def test_scores_are_expected_gains_when_computed_block_by_block(ordered):
+@pytest.mark.parametrize("most_cells", [1_000, 8 * 40])
+def test_scores_are_expected_gains_when_computed_block_by_block(ordered, most_cells):
     watch = Watcher()
     groups = make_groups(60, sizes=SIZES, seed=1)
     probabilities = make_probabilities(7, sizes=SIZES, seed=2)
     more: dict[str, Any] = {"most_ways": 3, "ordered": ordered, "answer_noise_multiplier": 0.7, "watcher": watch}
-    make_discriminator(groups, asked=[(0, 2), (2, 4)], **more).ask(probabilities)
-    by_loop = functools.partial(count_gain, groups, probabilities=probabilities, stddev=0.7)
-    expected = [by_loop(marginal=marginal, ordered=ordered) for marginal in [*PAIRS, (0, 2, 4)]]
+    make_discriminator(groups, asked=[(0, 2), (2, 4)], most_cells=most_cells, **more).ask(probabilities)
+    by_loop = functools.partial(count_gains, groups, probabilities=probabilities, stddev=0.7)
+    expected = [score for pair in PAIRS for score in by_loop(marginal=pair, ordered=ordered)]
+    # Of the three, of 60 cells, the finest view that has few of them.
+    expected += by_loop(marginal=(0, 2, 4), ordered=ordered)[most_cells < 8 * 60 :][:1]
     assert watch.scores[0] == pytest.approx(np.array(expected), abs=1e-3)
     # Blocks show more than cells do, where there are any.
-    assert any(score > by_loop(marginal=pair) + 1e-3 for score, pair in zip(expected, PAIRS, strict=False)) is any(
-        ordered
-    )
+    firsts = [by_loop(marginal=pair, ordered=ordered)[0] for pair in PAIRS]
+    assert any(score > by_loop(marginal=p)[0] + 1e-3 for score, p in zip(firsts, PAIRS, strict=True)) is any(ordered)
 
 
 @pytest.mark.parametrize("cells", [1, 200, 2_000])
@@ -206,13 +220,21 @@ def test_tree_scores_leave_out_what_noise_of_one_ways_explains_when_computed_blo
     discriminator = make_discriminator(groups, answer_noise_multiplier=0.5, watcher=watch, ordered=ordered)
     discriminator.ask_for_tree(shares, stddevs=stddevs, edges=1)
     expected = []
-    for left, right in PAIRS:
-        cells = []
-        for (a, b), count in np.ndenumerate(count_by_loop(groups, (left, right), LAYOUT)):
-            noise = math.hypot(stddevs[left][a] * shares[right][b], shares[left][a] * stddevs[right][b])
-            expectation = 60 * shares[left][a] * shares[right][b]
-            cells.append(((a, b), float(count), expectation, queries.ONE_WAY_STDDEVS * noise))
-        expected.append(add_up_gains((left, right), cells, stddev=0.5, ordered=ordered))
+    for pair in PAIRS:
+        gains = []
+        for widths in list_widths([SIZES[a] for a in pair], [ordered[a] for a in pair]):
+            gains.append(0.0)
+            cut = [np.split(np.arange(SIZES[a]), range(w, SIZES[a], w)) for a, w in zip(pair, widths, strict=True)]
+            for blocks in itertools.product(*cut):
+                error = count_by_loop(groups, pair, LAYOUT)[np.ix_(*blocks)].sum()
+                (own, other), (noise, of_other) = (
+                    [part[a][block] for a, block in zip(pair, blocks, strict=True)] for part in (shares, stddevs)
+                )
+                explained = math.hypot(math.sqrt(sum(noise**2)) * sum(other), sum(own) * math.sqrt(sum(of_other**2)))
+                expectation = 60 * sum(own) * sum(other)
+                left = max(0.0, abs(error - expectation) - queries.ONE_WAY_STDDEVS * explained)
+                gains[-1] += find_gain(left, expectation, stddev=0.5 * math.sqrt(len(own) * len(other)))
+        expected.append(max(gains))
     assert watch.scores[0] == pytest.approx(np.array(expected), abs=1e-3)
 
 
@@ -269,8 +291,13 @@ def test_score_moves_by_its_sensitivity_when_a_cell_is_short_of_records(has_orde
     without = ask_once(groups[1:], probabilities, shares, kind=ZeroedOut, **more)
     changed = replace_row(groups, 0, by=[1, 0, 1, 1, 1])
     replaced = ask_once(changed, probabilities, shares, **more)
-    assert without - scores == pytest.approx(1.0)
-    assert replaced - scores == pytest.approx(2.0, abs=1e-5)
+    groups_of_pairs = np.flatnonzero(without - scores > 0.75)
+    assert len(groups_of_pairs) == len(PAIRS)
+    assert (without - scores)[groups_of_pairs] == pytest.approx(1.0)
+    assert (replaced - scores)[groups_of_pairs] == pytest.approx(2.0, abs=1e-5)
+    of_blocks = np.delete(without - scores, groups_of_pairs)
+    assert len(of_blocks) == (13 if has_order else 0)
+    assert of_blocks == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("has_order", [False, True])
@@ -291,7 +318,7 @@ def test_scores_hold_their_sensitivity_when_the_table_is_large_and_wide(has_orde
 @pytest.mark.parametrize("marginal", [(0, 2), (0, 2, 4)])
 def test_answer_is_the_share_of_records_when_there_is_hardly_any_noise(marginal):
     groups = make_groups(400, sizes=SIZES, seed=6)
-    measured = MeasuredMarginals(LAYOUT)
+    measured = MeasuredMarginals(Views(LAYOUT))
     selecting = Selecting([*PAIRS, (0, 2, 4)].index(marginal))
     more: dict[str, Any] = {"asked": [(0, 2), (2, 4)], "most_ways": 3, "answer_noise_multiplier": 1e-3}
     discriminator = make_discriminator(groups, measured=measured, source=selecting, **more)
@@ -308,7 +335,7 @@ def test_candidates_are_drawn_by_the_exponential_law_when_asked_many_times(epsil
     probabilities = make_probabilities(3, sizes=SIZES, seed=9)
     discriminator = make_discriminator(groups, selection_epsilon=epsilon, answer_noise_multiplier=0.5)
     drawn = [PAIRS.index(discriminator.ask(probabilities)) for _ in range(4_000)]  # type: ignore[arg-type]
-    scores = np.array([count_gain(groups, pair, probabilities, stddev=0.5) for pair in PAIRS])
+    scores = np.array([count_gains(groups, pair, probabilities, stddev=0.5)[0] for pair in PAIRS])
     expected = np.exp(0.3 * (scores - scores.max()) / 2)
     expected *= len(drawn) / expected.sum()
     assert expected.min() >= 5
@@ -318,7 +345,7 @@ def test_candidates_are_drawn_by_the_exponential_law_when_asked_many_times(epsil
 @pytest.mark.parametrize("sizes", [(2,), (2, 3), SIZES, (4,) * 9])
 def test_tree_joins_everything_without_a_circle_when_asked_for(sizes):
     watch = Watcher()
-    layout, measured = GroupLayout(sizes), MeasuredMarginals(GroupLayout(sizes))
+    layout, measured = GroupLayout(sizes), MeasuredMarginals(Views(GroupLayout(sizes)))
     groups = make_groups(100, sizes=sizes, seed=10)
     discriminator = make_discriminator(groups, layout=layout, measured=measured, selection_epsilon=0.7, watcher=watch)
     shares = [count_marginal(groups, (attribute,), layout) / 100 for attribute in range(len(sizes))]
@@ -352,7 +379,7 @@ def test_first_question_is_where_a_public_table_is_most_wrong_and_moves_no_more_
     groups, public = (rng.integers(0, layout.sizes, (400, 3)).astype(np.int32) for _ in range(2))
     public[:, 1] = public[:, 0]
     shares = [count_marginal(groups, (attribute,), layout) / 400 for attribute in range(3)]
-    prior, found = PublicPrior(public, layout, one_ways=shares, stddev=0.01), []
+    prior, found = PublicPrior(public, Views(layout), one_ways=shares, stddev=0.01), []
     for rows, kind in ((groups, QueryDiscriminator), (groups[:-1], ZeroedOut)):
         watch = Watcher()
         more = {"layout": layout, "watcher": watch, "kind": kind, "prior": prior, "source": int(rng.integers(9))}
@@ -364,7 +391,7 @@ def test_first_question_is_where_a_public_table_is_most_wrong_and_moves_no_more_
 
 def test_no_more_candidates_of_four_attributes_are_listed_than_there_may_be(monkeypatch):
     sizes = (2,) * 8
-    layout, measured = GroupLayout(sizes), MeasuredMarginals(GroupLayout(sizes))
+    layout, measured = GroupLayout(sizes), MeasuredMarginals(Views(GroupLayout(sizes)))
     for pair in itertools.combinations(range(8), 2):
         measured.add(pair, np.full((2, 2), 0.25), stddev=0.1)
     monkeypatch.setattr(queries, "MOST_LARGER", 9)
@@ -430,6 +457,33 @@ def test_pairs_of_many_cells_are_left_out_when_there_are_smaller_ones():
     assert lone.ask(make_probabilities(2, sizes=(9, 9), seed=0)) == (0, 1)
 
 
+@pytest.mark.parametrize("has_order", [True, False])
+def test_blocks_are_asked_for_when_single_cells_hide_in_noise(has_order):
+    """A ridge of 4,000 rows over 40 x 40 cells beside noise of 40 rows: without an order there is nothing to see."""
+    rng = np.random.default_rng(16)
+    along = rng.integers(0, 40, 4_000)
+    ridge = np.clip(along + rng.integers(-4, 5, 4_000), 0, 39)
+    groups = np.stack([along, ridge, rng.integers(0, 40, 4_000)], axis=1).astype(np.int32)
+    layout, codes = GroupLayout((40, 40, 40)), np.full((1, 120), 1 / 40, np.float32)
+    measured, watch = MeasuredMarginals(Views(layout, [has_order] * 3)), Watcher()
+    discriminator = make_discriminator(
+        groups,
+        layout=layout,
+        measured=measured,
+        selection_epsilon=0.5,
+        answer_noise_multiplier=40.0,
+        watcher=watch,
+    )
+    asked = discriminator.ask(codes)
+    assert (measured.views.describe(asked) == ((0, 1), (8, 8))) is has_order
+    if has_order:
+        counts = measured.views.join(count_marginal(groups, (0, 1), layout), asked)
+        before = np.abs(counts / 4_000 - 1 / 25).sum()
+        assert np.abs(measured.get_shares(asked) - counts / 4_000).sum() < before / 3
+    else:
+        assert max(watch.scores[0]) < 200
+
+
 def test_larger_marginal_is_asked_for_when_only_it_is_wrong():
     """Three coins whose parity is even: every pair looks independent, and the generator has every pair right."""
     rng = np.random.default_rng(15)
@@ -440,5 +494,5 @@ def test_larger_marginal_is_asked_for_when_only_it_is_wrong():
         groups, layout=layout, asked=[(0, 1), (1, 2)], most_ways=3, selection_epsilon=10.0
     )
     codes = np.full((1, 6), 0.5, np.float32)
-    assert np.abs(answer_marginal(codes, (0, 1, 2), layout) - 0.125).max() < 1e-6
+    assert np.abs(answer_marginal(codes, (0, 1, 2), Views(layout)) - 0.125).max() < 1e-6
     assert discriminator.ask(codes) == (0, 1, 2)

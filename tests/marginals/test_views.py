@@ -1,0 +1,178 @@
+"""Views: which there are, what blocks of neighbours add up to, and answers to them as a loss."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpwgan.marginals.groups import GroupLayout, Marginal
+from dpwgan.marginals.measurements import MeasuredMarginals, answer_marginal, count_marginals
+from dpwgan.marginals.views import WIDTHS, Look, Views
+from tests.marginals.groups import (
+    Floats,
+    answer_by_loop,
+    count_by_loop,
+    find_slope,
+    make_groups,
+    make_probabilities,
+    replace_row,
+)
+
+SIZES = (9, 3, 17, 2, 5)
+LAYOUT = GroupLayout(SIZES)
+ORDERED = (True, False, True, True, True)
+VIEWS = Views(LAYOUT, ORDERED)
+# Blocks beside groups, of one width and of two, and the same pair twice.
+MARGINALS: list[Marginal] = [
+    (0, 2),
+    *VIEWS.list_views((0, 2))[1:],
+    (VIEWS.at[2][0], 1),
+    (1, VIEWS.at[8][2]),
+    (0, VIEWS.at[4][4]),
+    (VIEWS.at[4][0], 1, VIEWS.at[8][2]),
+    (VIEWS.at[8][0], 1, VIEWS.at[4][2], 3),
+]
+
+
+def join_by_loop(cells: Floats, marginal: Marginal) -> Floats:
+    """The cells of a marginal of attributes, added up one by one into the blocks of its views."""
+    joined = np.zeros([VIEWS.sizes[view] for view in marginal])
+    for place, value in np.ndenumerate(cells):
+        joined[tuple(group // VIEWS.width_of[view] for group, view in zip(place, marginal, strict=True))] += value
+    return joined
+
+
+def test_there_is_a_view_of_every_width_that_leaves_two_blocks_where_there_is_an_order():
+    known = [(attribute, 1) for attribute in range(5)]
+    known += [(0, 2), (2, 2), (4, 2), (0, 4), (2, 4), (4, 4), (0, 8), (2, 8)]
+    assert list(zip(VIEWS.attribute_of, VIEWS.width_of, strict=True)) == known
+    assert VIEWS.sizes == (*SIZES, 5, 9, 3, 3, 5, 2, 2, 3)
+    assert [VIEWS.ordered[view] for view in range(len(known))] == [True, False, *[True] * 11]
+    assert [VIEWS.describe(view)[1] for view in VIEWS.list_views((1, 2, 4))] == [
+        (1, 1, 1),
+        (1, 2, 2),
+        (1, 4, 4),
+        (1, 8, 4),
+    ]
+    assert VIEWS.list_views((1, 3)) == [(1, 3)]
+    assert Views(LAYOUT).sizes == SIZES
+
+
+@pytest.mark.parametrize("marginal", MARGINALS)
+def test_blocks_are_counted_and_answered_as_their_groups_added_up(marginal):
+    attributes, widths = VIEWS.describe(marginal)
+    groups, probabilities = make_groups(211, sizes=SIZES, seed=1), make_probabilities(7, sizes=SIZES, seed=2)
+    counts = count_by_loop(groups, attributes, LAYOUT)
+    (found,) = count_marginals(groups, [list(zip(attributes, widths, strict=True))], LAYOUT)
+    assert np.array_equal(found, join_by_loop(counts, marginal))
+    assert np.array_equal(VIEWS.join(counts, marginal), found)
+    answers = join_by_loop(answer_by_loop(probabilities, attributes, LAYOUT), marginal)
+    assert answer_marginal(probabilities, marginal, VIEWS) == pytest.approx(answers, abs=1e-6)
+    parted = VIEWS.part(found, marginal)
+    for place in np.ndindex(*counts.shape):
+        assert parted[place] == found[tuple(g // w for g, w in zip(place, widths, strict=True))]
+
+
+@settings(max_examples=40)
+@given(st.integers(1, 30), st.integers(0, 2**31))
+def test_blocks_move_by_no_more_than_the_sensitivity_when_a_record_goes_or_changes(records, seed):
+    rng = np.random.default_rng(seed)
+    groups = make_groups(records, sizes=SIZES, seed=seed)
+    row = int(rng.integers(records))
+    named = [list(zip(*VIEWS.describe(marginal), strict=True)) for marginal in MARGINALS]
+    tables = groups, np.delete(groups, row, axis=0), replace_row(groups, row, by=rng.integers(0, SIZES))
+    for counts, without, changed in zip(*(count_marginals(table, named, LAYOUT) for table in tables), strict=True):
+        assert np.linalg.norm(counts - without) == 1.0
+        assert np.linalg.norm(counts - changed) <= np.sqrt(2)
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(st.integers(1, 20), st.booleans()), min_size=2, max_size=5),
+    st.sampled_from(WIDTHS),
+    st.integers(0, 2**31),
+)
+def test_look_adds_up_what_a_loop_does_whatever_has_an_order(columns, width, seed):
+    sizes, ordered = zip(*columns, strict=True)
+    views = Views(GroupLayout(sizes), ordered)
+    rng = np.random.default_rng(seed)
+    for attribute in range(len(sizes) - 1):
+        look = Look(views, attribute, width=width)
+        rest = range(attribute + 1, len(sizes))
+        expected = [other for other in rest if width == 1 or ordered[attribute] or ordered[other]]
+        assert look.others.tolist() == expected
+        if not expected:
+            continue
+        start = views.own.starts[attribute + 1]
+        cells = rng.integers(-50, 50, (sizes[attribute], views.own.width - start)).astype(float)
+        own = views.width_of[views.at[width][attribute]]
+        blocks = []
+        for other in expected:
+            step, piece = views.width_of[views.at[width][other]], views.own.get_slice(other)
+            for first in range(piece.start, piece.stop, step):
+                across = cells[:, first - start : min(first + step, piece.stop) - start].sum(axis=1)
+                blocks.append([across[low : low + own].sum() for low in range(0, sizes[attribute], own)])
+        assert np.array_equal(look.join(cells), np.transpose(blocks))
+        assert look.starts.tolist() == [
+            sum(views.sizes[views.at[width][before]] for before in expected[:place]) for place in range(len(expected))
+        ]
+        by_own, by_others = look.join_each(np.ones(sizes[attribute]), np.ones(cells.shape[1]))
+        assert np.array_equal(np.outer(by_own, by_others), look.join(np.ones(cells.shape)))
+
+
+def measure(*, seed: int) -> tuple[MeasuredMarginals, dict[Marginal, Any]]:
+    rng = np.random.default_rng(seed)
+    measured, said = MeasuredMarginals(VIEWS), {}
+    for marginal in MARGINALS:
+        shape = [VIEWS.sizes[view] for view in marginal]
+        said[marginal] = rng.normal(0.2, 0.3, shape).astype(np.float32), 2.0 ** rng.integers(-3, 2, shape)
+        measured.add(marginal, said[marginal][0], stddev=said[marginal][1])
+    return measured, said
+
+
+def loss_by_loop(probabilities: Floats, said: dict[Marginal, Any]) -> float:
+    loss = 0.0
+    for marginal, (shares, stddevs) in said.items():
+        answers = answer_by_loop(probabilities, VIEWS.describe(marginal)[0], LAYOUT)
+        loss += 0.5 * float((((join_by_loop(answers, marginal) - shares) / stddevs) ** 2).sum())
+    return loss
+
+
+@pytest.mark.slow
+def test_slope_is_that_of_a_loop_when_answers_are_of_blocks():
+    """And adding it to others adds it; a twin without one of the answers has another slope."""
+    measured, said = measure(seed=8)
+    probabilities = make_probabilities(3, sizes=SIZES, seed=9)
+    exact = probabilities.astype(np.float64)
+    expected = find_slope(lambda at: loss_by_loop(at, said), exact)
+    size = np.abs(expected).max()
+    loss, slope = measured.loss_and_gradient(probabilities)
+    assert loss == pytest.approx(loss_by_loop(exact, said), rel=1e-5)
+    assert slope == pytest.approx(expected, abs=1e-5 * size)
+    others = np.random.default_rng(10).standard_normal((LAYOUT.width, 3)).astype(np.float32)
+    into = others.copy()
+    measured.add_gradient(probabilities, into=into.T)
+    assert pytest.approx(expected, abs=1e-5 * size) == (into - others).T
+    for marginal in MARGINALS:
+        left: Any = {other: answer for other, answer in said.items() if other != marginal}
+        twin = find_slope(lambda at, left=left: loss_by_loop(at, left), exact)  # type: ignore[misc]
+        assert np.abs(slope - twin).max() > 1e-4 * size, marginal
+
+
+def test_answers_of_blocks_come_back_as_they_were_when_they_are_packed():
+    measured, said = measure(seed=3)
+    copied = MeasuredMarginals(VIEWS)
+    assert copied.unpack(measured.pack(MARGINALS)) == MARGINALS
+    for marginal, (shares, _) in said.items():
+        assert np.array_equal(copied.get_shares(marginal), shares)
+    probabilities: npt.NDArray[np.float32] = make_probabilities(6, sizes=SIZES, seed=12)
+    assert copied.loss_and_gradient(probabilities)[0] == measured.loss_and_gradient(probabilities)[0]
+
+
+def test_views_lie_side_by_side_without_a_gap():
+    ends = itertools.accumulate(VIEWS.sizes)
+    assert [VIEWS.get_slice(view).stop for view in range(len(VIEWS.sizes))] == list(ends)
