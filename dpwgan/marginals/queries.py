@@ -9,9 +9,10 @@ import itertools
 import math
 import zlib
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from dpwgan.marginals.denoising import OUTLIER, SPREAD, denoise
 from dpwgan.marginals.groups import Marginal
@@ -27,13 +28,14 @@ from dpwgan.marginals.measurements import (
     answer_pairs,
 )
 from dpwgan.marginals.public_prior import PublicPrior
-from dpwgan.marginals.views import WIDTHS, Look
+from dpwgan.marginals.views import WIDTHS, Look, list_looks
 from dpwgan.privacy.events import ExponentialSelection, discrete_gaussian
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
 from dpwgan.table.rows import Rows
 
 AnyMarginal = TypeVar("AnyMarginal", bound=Marginal)
+Sides = tuple[Counts, Counts]
 
 SELECTION_LABEL = "query selections"
 ANSWER_LABEL = "query answers"
@@ -120,18 +122,19 @@ class QueryDiscriminator:
         """
         shares = np.concatenate([np.asarray(one_way) for one_way in one_ways]).astype(np.float32)
         independent = np.outer(shares, shares)
-        noise = np.concatenate([np.asarray(stddev) for stddev in stddevs])
+        variances = np.square(np.concatenate([np.asarray(stddev) for stddev in stddevs]))
+        score_all = functools.partial(self._score_pairs, one_ways=(shares, variances))
 
         @functools.cache
         def score() -> Counts:
             """Scores all pairs, within the first selection."""
-            return self._score_pairs(lambda left, right: independent[left, right], one_ways=(shares, noise))
+            return score_all(lambda left, right: independent[left, right])
 
         def score_edges(edges: Sequence[Edge]) -> list[float]:
             return [float(score()[edge]) for edge in edges]
 
         def score_prior(edges: Sequence[Edge], prior: PublicPrior) -> list[float]:
-            scores = self._score_pairs(lambda left, right: prior.pairs[left, right], one_ways=(shares, noise))
+            scores = score_all(lambda left, right: prior.pairs[left, right])
             return [float(scores[edge]) for edge in edges]
 
         every = list(itertools.combinations(range(self._layout.attributes), 2))
@@ -218,18 +221,16 @@ class QueryDiscriminator:
 
     @functools.cached_property
     def _looks(self) -> list[list[Look]]:
-        """Of each attribute beside those after it: a look at each width at which there is one to have."""
-        firsts = range(self._layout.attributes - 1)
-        looks = [[Look(self._views, attribute, width=width) for width in WIDTHS] for attribute in firsts]
-        return [[look for look in found if len(look.others)] for found in looks]
+        """Those at each attribute beside all after it."""
+        return [list_looks(self._views, attribute) for attribute in range(self._layout.attributes - 1)]
 
     def _score_pairs(
-        self, answer: Callable[[slice, slice], Probabilities], *, one_ways: tuple[Probabilities, Counts] | None = None
+        self, answer: Callable[[slice, slice], Probabilities], *, one_ways: Sequence[npt.NDArray[np.floating[Any]]] = ()
     ) -> Counts:
         """Scores every pair in every view, some groups of its first attribute at a time, which stay in a core's cache.
 
         Of single groups it is the score at the width at which their answer, added up, says most. `answer` gives a part
-        of the (width, width) shares. `one_ways` are shares and the stddevs of their noise in counts, (width,) both:
+        of the (width, width) shares. `one_ways` are shares and the variances of their noise in counts, (width,) both:
         errors that these explain are none. Shapes: the result (views, views).
         """
         layout, views = self._layout, len(self._views.sizes)
@@ -242,13 +243,16 @@ class QueryDiscriminator:
             for first in range(0, len(answers), many):
                 left = slice(rows.start + first, min(rows.start + first + many, rows.stop))
                 parts = self._compare(self._pairs[left, right], answers[first : first + many])
+                # What lies along each side: how many cells a block has, and one-ways with the variance of their noise.
+                height, width = parts[0].shape
+                sides = [(np.ones(height), np.ones(width))]
+                sides += [(of_all[left], of_all[right]) for of_all in one_ways]
                 for place, look in enumerate(looks):
-                    errors, expected = (look.join(part) for part in parts)
-                    errors = np.abs(errors)
-                    if one_ways is not None:
-                        np.maximum(errors - _explain(*one_ways, left, right, look=look), 0.0, out=errors)
-                    cells = np.outer(*look.join_each(*(np.ones(size) for size in parts[0].shape)))
-                    added_up = expect_gains(errors, expected, stddev=self._stddev * np.sqrt(cells))
+                    parts, sides = [look.join(part) for part in parts], [look.join_each(*side) for side in sides]
+                    errors, expected = np.abs(parts[0]), parts[1]
+                    if one_ways:
+                        np.maximum(errors - _explain(*sides[1:]), 0.0, out=errors)
+                    added_up = expect_gains(errors, expected, stddev=self._stddev * np.sqrt(np.outer(*sides[0])))
                     asked = added_up if place == 0 else expect_gains(errors, expected, stddev=self._stddev)
                     gains[place] = gains[place] + np.stack((added_up.sum(axis=0), asked.sum(axis=0)))
             for look, so_far in zip(looks, gains, strict=True):
@@ -311,14 +315,13 @@ def plan_queries(times: int, *, selection_epsilon: float, answer_noise_multiplie
     ]
 
 
-def _explain(shares: Probabilities, stddevs: Counts, left: slice, right: slice, *, look: Look) -> Counts:
+def _explain(shares: Sides, variances: Sides) -> Counts:
     """The errors, in counts, that noise of one-ways puts into blocks of their product. Shapes: (blocks, blocks).
 
-    A group's noise is the same in all cells of it: within a block it is added up before it is squared.
+    Of each side what its blocks have. A group's noise is the same in all cells of it.
     """
-    own, others = look.join_each(shares[left], shares[right])
-    noise, of_others = look.join_each(np.square(stddevs[left]), np.square(stddevs[right]))
-    explained: Counts = np.sqrt(np.outer(noise, np.square(others)) + np.outer(np.square(own), of_others))
+    (own, other), (of_own, of_other) = shares, variances
+    explained: Counts = np.sqrt(np.outer(of_own, np.square(other)) + np.outer(np.square(own), of_other))
     return ONE_WAY_STDDEVS * explained
 
 

@@ -94,33 +94,51 @@ def part_neighbours(cells: Values, axis: int) -> tuple[Values, Values]:
 
 
 class Look:
-    """One attribute beside all after it, each in its view of one width: what adds up cells of groups to their blocks.
+    """One attribute beside all after it, in their views of one width: what joins blocks of half that width to these.
 
-    `others` are those of them that have an order, or all where the one attribute has; `own` and `views` say which view
-    of each it is, `starts` where the blocks of each of the others begin, side by side.
+    Of single groups `others` are all after it; of blocks those that have an order, or all where the one attribute has.
+    `own` and `views` say which view of each it is, `starts` where the blocks of each of the others begin, side by side.
     """
 
-    def __init__(self, views: Views, attribute: int, *, width: int) -> None:
-        rest = range(attribute + 1, views.own.attributes)
-        chosen = [other for other in rest if width == 1 or views.ordered[attribute] or views.ordered[other]]
-        self.others: Places = np.array(chosen, np.int64)
-        self.own, self.views = views.at[width][attribute], np.array(views.at[width])[self.others]
-        self._step = views.width_of[self.own]
-        begin, edges, firsts = views.own.starts[rest.start], [], []
-        for other, view in zip(chosen, self.views.tolist(), strict=True):
-            piece = views.own.get_slice(other)
-            firsts.append(np.arange(piece.start, piece.stop, views.width_of[view]) - begin)
-            edges.append(np.append(firsts[-1], piece.stop - begin))
-        # Attributes between those looked at are added up, too, and left out.
-        places = np.unique(np.concatenate([*edges, [0]]))
-        self._edges = places[places < views.own.width - begin]
-        self._kept = np.searchsorted(self._edges, np.concatenate([*firsts, np.zeros(0, np.int64)]))
-        self.starts: Places = np.cumsum([0, *(len(part) for part in firsts)])[:-1]
+    def __init__(self, views: Views, attribute: int, *, before: "Look | None" = None) -> None:
+        """`before`: the look at half the width; None for single groups, which are joined as they are."""
+        self.width: int = 1 if before is None else 2 * before.width
+        self.others: Places = np.arange(attribute + 1, views.own.attributes) if before is None else before.others
+        if before is not None and not views.ordered[attribute]:
+            self.others = self.others[np.array(views.ordered)[self.others]]
+        self.own, self.views = views.at[self.width][attribute], np.array(views.at[self.width])[self.others]
+        self._sizes = np.array(views.sizes)[self.views]
+        self.starts: Places = np.cumsum(self._sizes) - self._sizes
+        self._step = 1 if before is None or before.own == self.own else 2
+        self._edges = self._kept = self.starts[:0]
+        if before is not None and len(self.others):
+            places = np.searchsorted(before.others, self.others)
+            steps = 1 + (before.views[places] != self.views)
+            runs = zip(before.starts[places], before.starts[places] + before._sizes[places], steps, strict=True)
+            firsts = np.concatenate([np.arange(*run) for run in runs])
+            # Attributes between those looked at are added up, too, and left out.
+            self._edges = np.unique(np.concatenate([[0], firsts, before.starts]))
+            self._kept = np.searchsorted(self._edges, firsts)
 
     def join(self, cells: Values) -> Values:
-        """Shapes: (groups, groups of all after) to (blocks, blocks)."""
-        return join_neighbours(np.add.reduceat(cells, self._edges, axis=1)[:, self._kept], self._step)
+        """Shapes: (blocks of half the width, those of all others) to (blocks, blocks)."""
+        return join_neighbours(self._join_others(cells), self._step)
 
     def join_each(self, own: Values, others: Values) -> tuple[Values, Values]:
-        """Of the one attribute's groups, and of those of all after it. Shapes: (groups,) to (blocks,) each."""
-        return join_neighbours(own, self._step), np.add.reduceat(others, self._edges)[self._kept]
+        """Of the one attribute, and of the others. Shapes: (blocks of half the width,) to (blocks,) each."""
+        return join_neighbours(own, self._step), self._join_others(others)
+
+    def _join_others(self, cells: Values) -> Values:
+        """Along the last axis."""
+        if not len(self._kept):
+            return cells
+        joined: Values = np.add.reduceat(cells, self._edges, axis=-1)[..., self._kept]
+        return joined
+
+
+def list_looks(views: Views, attribute: int) -> list[Look]:
+    """The looks at one attribute beside all after it, at each width at which there is one."""
+    looks = [Look(views, attribute)]
+    while 2 * looks[-1].width in WIDTHS:
+        looks.append(Look(views, attribute, before=looks[-1]))
+    return [look for look in looks if len(look.others)]

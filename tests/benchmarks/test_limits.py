@@ -28,18 +28,13 @@ def fit(**settings: int) -> FittedAnchor:
 
 def find_errors(fitted: FittedAnchor) -> list[float]:
     """How far each answer of two columns or more is from the count, in records, at most."""
-    groups = fitted.table.rows.own.groups
-    records = len(groups)
-    return [
-        float(
-            np.abs(
-                fitted.table.measured.get_shares(marginal) * records
-                - count_marginal(groups, marginal, fitted.table.layout)
-            ).max()
-        )
-        for marginal in fitted.table.measured
-        if len(marginal) > 1
-    ]
+    table, groups = fitted.table, fitted.table.rows.own.groups
+    errors = []
+    for marginal in table.measured:
+        if len(marginal) > 1:
+            counts = table.views.join(count_marginal(groups, table.views.describe(marginal)[0], table.layout), marginal)
+            errors.append(float(np.abs(table.measured.get_shares(marginal) * len(groups) - counts).max()))
+    return errors
 
 
 def test_answers_are_exact_when_noise_is_off_and_not_when_it_is_on_again():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.measurements import MeasuredMarginals, answer_marginal, count_marginals
-from dpwgan.marginals.views import WIDTHS, Look, Views
+from dpwgan.marginals.views import WIDTHS, Views, list_looks
 from tests.marginals.groups import (
     Floats,
     answer_by_loop,
@@ -91,37 +91,31 @@ def test_blocks_move_by_no_more_than_the_sensitivity_when_a_record_goes_or_chang
 
 
 @settings(max_examples=60)
-@given(
-    st.lists(st.tuples(st.integers(1, 20), st.booleans()), min_size=2, max_size=5),
-    st.sampled_from(WIDTHS),
-    st.integers(0, 2**31),
-)
-def test_look_adds_up_what_a_loop_does_whatever_has_an_order(columns, width, seed):
+@given(st.lists(st.tuples(st.integers(1, 20), st.booleans()), min_size=2, max_size=5), st.integers(0, 2**31))
+def test_looks_add_up_what_a_loop_does_whatever_has_an_order(columns, seed):
     sizes, ordered = zip(*columns, strict=True)
-    views = Views(GroupLayout(sizes), ordered)
-    rng = np.random.default_rng(seed)
+    views, rng = Views(GroupLayout(sizes), ordered), np.random.default_rng(seed)
     for attribute in range(len(sizes) - 1):
-        look = Look(views, attribute, width=width)
-        rest = range(attribute + 1, len(sizes))
-        expected = [other for other in rest if width == 1 or ordered[attribute] or ordered[other]]
-        assert look.others.tolist() == expected
-        if not expected:
-            continue
-        start = views.own.starts[attribute + 1]
-        cells = rng.integers(-50, 50, (sizes[attribute], views.own.width - start)).astype(float)
-        own = views.width_of[views.at[width][attribute]]
-        blocks = []
-        for other in expected:
-            step, piece = views.width_of[views.at[width][other]], views.own.get_slice(other)
-            for first in range(piece.start, piece.stop, step):
-                across = cells[:, first - start : min(first + step, piece.stop) - start].sum(axis=1)
-                blocks.append([across[low : low + own].sum() for low in range(0, sizes[attribute], own)])
-        assert np.array_equal(look.join(cells), np.transpose(blocks))
-        assert look.starts.tolist() == [
-            sum(views.sizes[views.at[width][before]] for before in expected[:place]) for place in range(len(expected))
-        ]
-        by_own, by_others = look.join_each(np.ones(sizes[attribute]), np.ones(cells.shape[1]))
-        assert np.array_equal(np.outer(by_own, by_others), look.join(np.ones(cells.shape)))
+        rest, begin = range(attribute + 1, len(sizes)), views.own.starts[attribute + 1]
+        cells = rng.integers(-50, 50, (sizes[attribute], views.own.width - begin)).astype(float)
+        joined, number = cells, (np.ones(sizes[attribute]), np.ones(cells.shape[1]))
+        looks = list_looks(views, attribute)
+        assert [look.width for look in looks] == list(WIDTHS if any(ordered[attribute:]) else WIDTHS[:1])
+        for look in looks:
+            others = [other for other in rest if look.width == 1 or ordered[attribute] or ordered[other]]
+            assert look.others.tolist() == others
+            joined, number = look.join(joined), look.join_each(*number)
+            own, blocks, starts = views.width_of[views.at[look.width][attribute]], [], []
+            for other in others:
+                starts.append(len(blocks))
+                step, piece = views.width_of[views.at[look.width][other]], views.own.get_slice(other)
+                for first in range(piece.start, piece.stop, step):
+                    across = cells[:, first - begin : min(first + step, piece.stop) - begin]
+                    rows = [across[low : low + own] for low in range(0, sizes[attribute], own)]
+                    blocks.append([(row.sum(), row.size) for row in rows])
+            assert np.array_equal(joined, np.transpose(blocks)[0])
+            assert np.array_equal(np.outer(*number), np.transpose(blocks)[1])
+            assert look.starts.tolist() == starts
 
 
 def measure(*, seed: int) -> tuple[MeasuredMarginals, dict[Marginal, Any]]:
