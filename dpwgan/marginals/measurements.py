@@ -1,5 +1,6 @@
 """Marginals of groups: counted in the rows, answered by a mixture of codes, and compared where they were measured."""
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -241,7 +242,7 @@ class MeasuredMarginals:
         """Adds the gradient and gives the loss. Shapes: (width, codes), a group's probabilities side by side."""
         if self._blocks is None:
             self._blocks = self._lay_out()
-        one_ways, blocks, joined = self._blocks
+        one_ways, blocks, views = self._blocks
         share = 1.0 / rows.shape[1]
         # One-ways together: their means are one product, and each code gets the same gradient.
         error = rows @ np.full(rows.shape[1], share, rows.dtype) - one_ways.shares
@@ -249,13 +250,15 @@ class MeasuredMarginals:
         loss = 0.5 * float(np.vdot(weighted, error))
         weighted *= share
         into += weighted[:, np.newaxis]
-        beside = np.concatenate([self.views.take(rows, view) for view in joined]) if joined else rows[:0]
-        levels = [(rows, into), (beside, np.zeros_like(beside))]
+        # Blocks lie after the groups that they are made of.
+        joined = np.concatenate([rows, *(self.views.take(rows, view) for view in views)]) if views else rows
+        slopes = np.zeros_like(joined) if views else into
         for block in blocks:
-            loss += block.add_gradient(levels, share=share)
-        for view, place in joined.items():
-            own = into[self.views.own.get_slice(self.views.attribute_of[view])]
-            own += self.views.part(levels[1][1][place], (view,))
+            loss += block.add_gradient(joined, share=share, into=slopes)
+        if views:
+            into += slopes[: len(into)]
+            for view, place in views.items():
+                into[self.views.own.get_slice(self.views.attribute_of[view])] += self.views.part(slopes[place], (view,))
         return loss
 
     def _lay_out(self) -> "_Blocks":
@@ -264,24 +267,22 @@ class MeasuredMarginals:
         one_ways = _Targets(np.zeros(own.width, np.float32), np.zeros(own.width, np.float32))
         blocks: list[_PairBlock | _LargerBlock] = []
         pairs: list[_PairBlock] = []
-        joined, width, places = {}, 0, {view: _Piece(0, own.get_slice(view)) for view in range(own.attributes)}
-        for view in sorted({view for marginal in self._shares for view in marginal} - set(places)):
-            joined[view] = slice(width, width + self.views.sizes[view])
-            places[view], width = _Piece(1, joined[view]), joined[view].stop
+        views, width = {}, own.width
+        for view in sorted({view for marginal in self._shares for view in marginal if view >= own.attributes}):
+            views[view] = slice(width, width + self.views.sizes[view])
+            width += self.views.sizes[view]
         for marginal in sorted(self._shares):
             targets = _Targets(self._shares[marginal], self._weights[marginal])
-            pieces = [
-                _Piece(1, joined[view]) if view in joined else _Piece(0, own.get_slice(view)) for view in marginal
-            ]
+            slices = [views[view] if view in views else own.get_slice(view) for view in marginal]
             if len(marginal) == 1:
-                one_ways.shares[pieces[0].cells], one_ways.weights[pieces[0].cells] = targets.shares, targets.weights
+                one_ways.shares[slices[0]], one_ways.weights[slices[0]] = targets.shares, targets.weights
             elif len(marginal) > 2:
-                blocks.append(_LargerBlock(pieces, targets))
-            elif pairs and pairs[-1].left == pieces[0] and pairs[-1].right.meets(pieces[1]):
-                pairs[-1] = pairs[-1].widen(pieces[1], targets)
+                blocks.append(_LargerBlock(slices, targets))
+            elif pairs and pairs[-1].left == slices[0] and pairs[-1].right.stop == slices[1].start:
+                pairs[-1] = pairs[-1].widen(slices[1], targets)
             else:
-                pairs.append(_PairBlock(pieces[0], pieces[1], targets))
-        return _Blocks(one_ways, [*pairs, *blocks], joined)
+                pairs.append(_PairBlock(slices[0], slices[1], targets))
+        return _Blocks(one_ways, [*pairs, *blocks], views)
 
 
 class _Targets(NamedTuple):
@@ -291,90 +292,67 @@ class _Targets(NamedTuple):
     weights: npt.NDArray[np.float32]
 
 
-class _Piece(NamedTuple):
-    """Where a view's cells lie: on level 0 those of groups, on level 1 those of blocks."""
-
-    level: int
-    cells: slice
-
-    def meets(self, right: "_Piece") -> bool:
-        """Says whether another piece begins where this one ends."""
-        return self.level == right.level and self.cells.stop == right.cells.start
-
-
-Levels = Sequence[tuple[Probabilities, Probabilities]]
-"""Of each level the probabilities and the gradient so far. Shapes: (cells, codes) each."""
-
-
 class _PairBlock:
-    """One view's pairs with others that lie side by side: one product forwards and two back."""
+    """One attribute's pairs with others that lie side by side: one product forwards and two back."""
 
-    def __init__(self, left: _Piece, right: _Piece, targets: _Targets) -> None:
+    def __init__(self, left: slice, right: slice, targets: _Targets) -> None:
         self.left, self.right = left, right
         # In the order in which BLAS gives its products.
         self._targets = _Targets(*(np.asfortranarray(cells) for cells in targets))
 
-    def widen(self, right: _Piece, targets: _Targets) -> "_PairBlock":
-        """These pairs and that of the view with the next one."""
+    def widen(self, right: slice, targets: _Targets) -> "_PairBlock":
+        """These pairs and that of the attribute with the next one."""
         both = [np.hstack(cells) for cells in zip(self._targets, targets, strict=True)]
-        cells = slice(self.right.cells.start, right.cells.stop)
-        return _PairBlock(self.left, _Piece(right.level, cells), _Targets(*both))
+        return _PairBlock(self.left, slice(self.right.start, right.stop), _Targets(*both))
 
-    def add_gradient(self, levels: Levels, *, share: float) -> float:
-        """Adds the gradient and gives the loss."""
-        (left, into_left), (right, into_right) = (_cut(levels, piece) for piece in (self.left, self.right))
+    def add_gradient(self, rows: Probabilities, *, share: float, into: Probabilities) -> float:
+        """Adds the gradient and gives the loss. Shapes: (width, codes)."""
+        left, right = rows[self.left], rows[self.right]
         error = multiply_rows(left, right, scale=share, less=self._targets.shares)
         weighted = error * self._targets.weights
-        add_rows(weighted, right, scale=share, into=into_left)
-        add_rows(weighted.T, left, scale=share, into=into_right)
+        add_rows(weighted, right, scale=share, into=into[self.left])
+        add_rows(weighted.T, left, scale=share, into=into[self.right])
         return 0.5 * float(np.vdot(weighted.T, error.T))
 
 
 class _LargerBlock:
-    """A marginal of three views or more, as pairs of its two largest: one for each combination of the others."""
+    """A marginal of three attributes or more, as pairs of its two largest: one for each combination of the others."""
 
-    def __init__(self, pieces: Sequence[_Piece], targets: _Targets) -> None:
+    def __init__(self, slices: Sequence[slice], targets: _Targets) -> None:
         sizes = np.array(targets.shares.shape)
         order = np.argsort(sizes, kind="stable").tolist()
-        *self._given, self._left, self._right = (pieces[axis] for axis in order)
+        *self._given, self._left, self._right = (slices[axis] for axis in order)
         # A slab's cells are transposed in memory: that is the order in which BLAS gives its products.
         swapped = [*order[:-2], order[-1], order[-2]]
         self._targets = _Targets(*(np.ascontiguousarray(cells.transpose(swapped)) for cells in targets))
 
-    def add_gradient(self, levels: Levels, *, share: float) -> float:
-        """Adds the gradient and gives the loss."""
-        (left, into_left), (right, into_right) = (_cut(levels, piece) for piece in (self._left, self._right))
-        given_rows = [_cut(levels, piece) for piece in self._given]
-        loss = 0.0
+    def add_gradient(self, rows: Probabilities, *, share: float, into: Probabilities) -> float:
+        """Adds the gradient and gives the loss. Shapes: (width, codes)."""
+        left, right, loss = rows[self._left], rows[self._right], 0.0
         product, upstream = np.empty_like(left), np.empty_like(left)
-        for combination in np.ndindex(*(len(rows) for rows, _ in given_rows)):
-            chosen = [(rows[group], into[group]) for (rows, into), group in zip(given_rows, combination, strict=True)]
-            given = np.multiply.reduce([row for row, _ in chosen], axis=0)
+        for combination in itertools.product(*(range(piece.stop - piece.start) for piece in self._given)):
+            places = [piece.start + group for piece, group in zip(self._given, combination, strict=True)]
+            given = np.multiply.reduce(rows[places], axis=0)
             np.multiply(left, given, out=product)
             shares, weights = (cells[combination].T for cells in self._targets)
             error = multiply_rows(product, right, scale=share, less=shares)
             weighted = error * weights
             loss += 0.5 * float(np.vdot(weighted.T, error.T))
-            add_rows(weighted.T, product, scale=share, into=into_right)
+            add_rows(weighted.T, product, scale=share, into=into[self._right])
             upstream.fill(0.0)
             add_rows(weighted, right, scale=share, into=upstream)
-            into_left += np.multiply(upstream, given, out=product)
+            into[self._left] += np.multiply(upstream, given, out=product)
             upstream *= left
             slope = np.add.reduce(upstream, axis=0)
-            for place, (_, into) in enumerate(chosen):
-                others = [row for other, (row, _) in enumerate(chosen) if other != place]
-                into += slope * np.multiply.reduce(others, axis=0) if others else slope
+            for place in places:
+                others = [other for other in places if other != place]
+                into[place] += slope * np.multiply.reduce(rows[others], axis=0)
         return loss
 
 
-def _cut(levels: Levels, piece: _Piece) -> tuple[Probabilities, Probabilities]:
-    rows, into = levels[piece.level]
-    return rows[piece.cells], into[piece.cells]
-
-
 class _Blocks(NamedTuple):
-    """What is compared: the one-ways of all groups, larger marginals, and where the blocks of views lie."""
+    """What is compared: the one-ways of all groups, larger marginals, and where views of blocks lie."""
 
     one_ways: _Targets
     larger: list[_PairBlock | _LargerBlock]
-    joined: dict[int, slice]
+    views: dict[int, slice]
