@@ -132,6 +132,8 @@ def _check_export(arguments: argparse.Namespace) -> None:
             datetime.date.fromisoformat(arguments.date)
         except ValueError:
             raise UsageError("--date must be a day, as 2026-01-31") from None
+    if arguments.form == "in-toto" and arguments.table is None and not arguments.claim.endswith(".privacy.json"):
+        raise UsageError("--in-toto needs --table TABLE: the claim is not called TABLE.privacy.json")
     missing = [fact for fact in _REGISTRY if not getattr(arguments, fact)]
     if arguments.form == "registry" and missing:
         raise UsageError("--registry needs " + ", ".join(f"--{fact}" for fact in missing))

@@ -58,6 +58,15 @@ def test_record_fits_the_registrys_schema_when_it_is_read_as_yaml(folder):
     assert deployment["implementation"]["mechanisms"].endswith("accuracy: alpha holds")
 
 
+def test_statement_asks_for_the_table_when_the_claims_name_does_not_tell_it(folder, capsys):
+    Path("out.csv.privacy.json").rename("claim.json")
+    assert main(["claim", "export", "claim.json", "--in-toto", "--output", "made.json"]) == 2
+    assert "--in-toto needs --table TABLE" in capsys.readouterr().err
+    assert not Path("made.json").exists()
+    assert main(["claim", "export", "claim.json", "--in-toto", "--table", "out.csv", "--output", "made.json"]) == 0
+    assert [own["name"] for own in json.loads(Path("made.json").read_text())["subject"]] == ["out.csv", "claim.json"]
+
+
 def test_statement_names_table_and_claim_by_their_digests_when_in_toto_reads_it(folder):
     made = export("--in-toto")
     assert made["_type"] == "https://in-toto.io/Statement/v1"
