@@ -106,7 +106,6 @@ def count_marginals(
     Each is a list of attributes, with how many neighbouring groups are counted together.
     Privacy: as `count_pairs`. Shapes: each result has one axis an attribute.
     """
-    marginals = [[(attribute, width) for attribute, width in marginal] for marginal in marginals]
     shapes = [[-(-layout.sizes[attribute] // width) for attribute, width in marginal] for marginal in marginals]
     counts = [np.zeros(math.prod(shape), np.int64) for shape in shapes]
     views = sorted({view for marginal in marginals for view in marginal})
@@ -122,9 +121,10 @@ def count_marginals(
     return [so_far.astype(np.float64).reshape(shape) for so_far, shape in zip(counts, shapes, strict=True)]
 
 
-def _join_marginals(rows: GroupedRows, marginals: Sequence[Sequence[tuple[int, int]]]) -> Counts:
+def _join_marginals(rows: GroupedRows, marginals: Sequence[Sequence[Sequence[int]]]) -> Counts:
     """The counts of some marginals in one vector, in their order."""
-    return np.concatenate([cells.ravel() for cells in count_marginals(rows.groups, marginals, rows.layout)])
+    views = [[(attribute, width) for attribute, width in marginal] for marginal in marginals]
+    return np.concatenate([cells.ravel() for cells in count_marginals(rows.groups, views, rows.layout)])
 
 
 PAIRS = Sum[GroupedRows]("pairs", lambda rows, argument, array: count_pairs(*rows))
@@ -258,7 +258,7 @@ class MeasuredMarginals:
         if views:
             into += slopes[: len(into)]
             for view, place in views.items():
-                into[self.views.own.get_slice(self.views.attribute_of[view])] += self.views.part(slopes[place], (view,))
+                into[self.views.own.get_slice(self.views.attribute_of[view])] += self.views.part(slopes[place], view)
         return loss
 
     def _lay_out(self) -> "_Blocks":

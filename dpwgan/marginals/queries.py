@@ -155,8 +155,7 @@ class QueryDiscriminator:
         """Asks for the marginal on which the generator is worst: one selection and one answer."""
         # A row a group, as its products need it: laid out once, not once a block of groups.
         probabilities = np.asfortranarray(probabilities)
-        pairs = [pair for pair in self._all_pairs if self._views.count_cells(pair) <= self._most_cells]
-        pairs, larger = pairs or self._all_pairs, self._find_larger()
+        pairs, larger = self._candidates, self._find_larger()
 
         def score() -> list[float]:
             scores = self._score_pairs(functools.partial(answer_pairs, probabilities))
@@ -175,25 +174,27 @@ class QueryDiscriminator:
         A marginal is on the list when each of its attributes has been asked for together with another of them: no other
         has ever shown what three know beyond two. Made of releases and public sizes alone.
         """
-        known = [self._views.describe(marginal)[0] for marginal in self._measured]
+        known = map(self._views.find_attributes, self._measured)
         asked = {pair for marginal in known for pair in itertools.combinations(marginal, 2)}
         most = min(MOST_LARGER, _MOST_COUNTED // max(1, self._rows.records))
-        found: set[Marginal] = set()
-        smaller: set[Marginal] = {tuple(sorted(pair)) for pair in asked}
-        for _ in range(2, self._most_ways):
-            grown = set()
-            for marginal in smaller:
-                for pair in asked:
-                    if len(set(pair) & set(marginal)) == 1:
-                        larger = tuple(sorted(set(pair) | set(marginal)))
-                        if self._find_view(larger) is not None:
-                            grown.add(larger)
-            if len(next(iter(grown), ())) > 3 and len(grown) > most:
+        found: dict[Marginal, Marginal] = {}
+        smaller: set[Marginal] = set(asked)
+        for ways in range(3, self._most_ways + 1):
+            joined = {
+                tuple(sorted({*pair, *marginal}))
+                for marginal in smaller
+                for pair in asked
+                if len({*pair, *marginal}) == ways
+            }
+            views = {larger: self._find_view(larger) for larger in joined}
+            grown = {larger: view for larger, view in views.items() if view is not None}
+            if ways > 3 and len(grown) > most:
                 # Always the same ones, as if drawn at random: they are counted once.
-                grown = set(sorted(grown, key=lambda larger: zlib.crc32(repr(larger).encode()))[:most])
-            found |= grown
-            smaller = grown
-        return [view for view in map(self._find_view, sorted(found)) if view is not None]
+                kept = sorted(grown, key=lambda larger: zlib.crc32(repr(larger).encode()))[:most]
+                grown = {larger: grown[larger] for larger in kept}
+            found.update(grown)
+            smaller = set(grown)
+        return [found[larger] for larger in sorted(found)]
 
     def _find_view(self, attributes: Marginal) -> Marginal | None:
         """The finest view of three attributes and more that has few cells."""
@@ -206,7 +207,8 @@ class QueryDiscriminator:
         """Counts the records in every cell of further marginals, in one pass over the rows."""
         if not marginals:
             return
-        named = [list(zip(*self._views.describe(marginal), strict=True)) for marginal in marginals]
+        views = self._views
+        named = [[(views.attribute_of[view], views.width_of[view]) for view in marginal] for marginal in marginals]
         flat = self._rows.sum(MARGINALS, argument=named)
         pieces = np.split(flat, np.cumsum([self._views.count_cells(marginal) for marginal in marginals])[:-1])
         shapes = [[self._views.sizes[view] for view in marginal] for marginal in marginals]
@@ -214,10 +216,11 @@ class QueryDiscriminator:
             self._larger[marginal] = piece.reshape(shape)
 
     @functools.cached_property
-    def _all_pairs(self) -> list[Edge]:
-        """All pairs of attributes, in all their views."""
+    def _candidates(self) -> list[Edge]:
+        """Pairs of attributes in their views: those of few cells, or all where there are none."""
         edges = itertools.combinations(range(self._layout.attributes), 2)
-        return [(left, right) for edge in edges for left, right in self._views.list_views(edge)]
+        pairs = [(left, right) for edge in edges for left, right in self._views.list_views(edge)]
+        return [pair for pair in pairs if self._views.count_cells(pair) <= self._most_cells] or pairs
 
     @functools.cached_property
     def _looks(self) -> list[list[Look]]:

@@ -53,11 +53,6 @@ class ReleasedTable:
         return self.measured.records or self.rows.records
 
     @property
-    def views(self) -> Views:
-        """The views of attributes that marginals are of."""
-        return self.measured.views
-
-    @property
     def layout(self) -> GroupLayout:
         """Where each attribute's groups lie."""
         return self.rows.own.layout
@@ -153,8 +148,8 @@ class ReleasedTable:
 
     def _measured_pairs(self) -> list[Edge]:
         """Those of single groups."""
-        pairs = [marginal for marginal in self.measured if len(marginal) == 2 and self.views.is_of_groups(marginal)]
-        return [(left, right) for left, right in pairs]
+        of_groups = filter(self.measured.views.is_of_groups, self.measured)
+        return [(marginal[0], marginal[1]) for marginal in of_groups if len(marginal) == 2]
 
     def _project(self, pair: Edge) -> npt.NDArray[np.float64]:
         noisy = self.measured.get_shares(pair).astype(np.float64)

@@ -51,30 +51,27 @@ class Views(GroupLayout):
         """Whether a marginal is of single groups alone."""
         return all(view < self.own.attributes for view in marginal)
 
-    def describe(self, marginal: Marginal) -> tuple[Marginal, tuple[int, ...]]:
-        """The attributes that a marginal of views is about, and at which widths."""
-        return tuple(self.attribute_of[view] for view in marginal), tuple(self.width_of[view] for view in marginal)
+    def find_attributes(self, marginal: Marginal) -> Marginal:
+        """The attributes that a marginal of views is about."""
+        return tuple(self.attribute_of[view] for view in marginal)
 
     def join(self, cells: Values, marginal: Marginal) -> Values:
         """Adds up cells of a marginal's groups to those of its blocks. Shapes: one axis a view."""
-        for axis, width in enumerate(self.describe(marginal)[1]):
-            cells = join_neighbours(cells, width, axis=axis)
+        for axis, view in enumerate(marginal):
+            cells = join_neighbours(cells, self.width_of[view], axis=axis)
         return cells
 
-    def part(self, blocks: Values, marginal: Marginal) -> Values:
-        """Gives each cell of a marginal's groups what its block has. Shapes: one axis a view."""
-        for axis, (attribute, width) in enumerate(zip(*self.describe(marginal), strict=True)):
-            whole = (slice(None),) * axis + (slice(self.own.sizes[attribute]),)
-            blocks = np.repeat(blocks, width, axis=axis)[whole]
-        return blocks
+    def part(self, blocks: Values, view: int) -> Values:
+        """Gives each of a view's groups what its block has, along the first axis."""
+        return np.repeat(blocks, self.width_of[view], axis=0)[: self.own.sizes[self.attribute_of[view]]]
 
     def take(self, values: Values, view: int) -> Values:
         """A view's part of values that lie along the first axis as groups do."""
-        return join_neighbours(values[self.own.get_slice(self.attribute_of[view])], self.width_of[view])
+        return self.join(values[self.own.get_slice(self.attribute_of[view])], (view,))
 
     def take_pair(self, matrix: Values, pair: Marginal) -> Values:
         """A pair's part of what lies along both axes as groups do. Shapes: (width, width) of groups."""
-        left, right = (self.own.get_slice(attribute) for attribute in self.describe(pair)[0])
+        left, right = (self.own.get_slice(attribute) for attribute in self.find_attributes(pair))
         return self.join(matrix[left, right], pair)
 
 

@@ -29,10 +29,11 @@ def fit(**settings: int) -> FittedAnchor:
 def find_errors(fitted: FittedAnchor) -> list[float]:
     """How far each answer of two columns or more is from the count, in records, at most."""
     table, groups = fitted.table, fitted.table.rows.own.groups
+    views = table.measured.views
     errors = []
     for marginal in table.measured:
         if len(marginal) > 1:
-            counts = table.views.join(count_marginal(groups, table.views.describe(marginal)[0], table.layout), marginal)
+            counts = views.join(count_marginal(groups, views.find_attributes(marginal), table.layout), marginal)
             errors.append(float(np.abs(table.measured.get_shares(marginal) * len(groups) - counts).max()))
     return errors
 

@@ -1,7 +1,6 @@
 """Marginals: counted and answered as by explicit sums, their loss's slope, and how far one record moves them."""
 
 import itertools
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.measurements import MeasuredMarginals, answer_marginal, answer_pairs, count_pairs
 from dpwgan.marginals.views import Views
 from tests.counts import count_marginal
+from tests.marginals.answers import loss_by_loop, measure
 from tests.marginals.groups import (
     Floats,
     answer_by_loop,
@@ -25,6 +25,7 @@ from tests.marginals.groups import (
 
 SIZES = (3, 1, 4, 2, 5)
 LAYOUT = GroupLayout(SIZES)
+VIEWS = Views(LAYOUT)
 MARGINALS: list[Marginal] = [
     marginal for ways in (1, 2, 3, 4) for marginal in itertools.combinations(range(len(SIZES)), ways)
 ]
@@ -64,7 +65,7 @@ def test_counts_are_those_of_a_loop_when_every_row_is_looked_at(marginal):
 def test_answers_are_those_of_explicit_sums_when_codes_are_random(marginal):
     probabilities = make_probabilities(17, sizes=SIZES, seed=3)
     expected = answer_by_loop(probabilities, marginal, LAYOUT)
-    assert answer_marginal(probabilities, marginal, Views(LAYOUT)) == pytest.approx(expected, abs=1e-6)
+    assert answer_marginal(probabilities, marginal, VIEWS) == pytest.approx(expected, abs=1e-6)
     assert expected.sum() == pytest.approx(1.0, abs=1e-5)
     if len(marginal) == 2:
         left, right = (LAYOUT.get_slice(attribute) for attribute in marginal)
@@ -88,36 +89,15 @@ def test_answers_are_a_part_of_all_pairs_when_some_groups_are_asked_for():
     assert part == pytest.approx(answer_pairs(probabilities)[2:5, 7:15], abs=1e-6)
 
 
-def measure(marginals: Sequence[Marginal], *, seed: int) -> tuple[MeasuredMarginals, dict[Marginal, tuple]]:
-    """Random answers with a stddev of their own for every cell."""
-    rng = np.random.default_rng(seed)
-    measured, said = MeasuredMarginals(Views(LAYOUT)), {}
-    for marginal in marginals:
-        shape = [SIZES[attribute] for attribute in marginal]
-        # Numbers that float32 holds exactly, since the loss keeps them so.
-        shares = rng.normal(0.2, 0.3, shape).astype(np.float32).astype(np.float64)
-        stddevs = 2.0 ** rng.integers(-3, 2, shape)
-        measured.add(marginal, shares, stddev=stddevs)
-        said[marginal] = (shares, stddevs)
-    return measured, said
-
-
-def loss_by_loop(probabilities: Floats, said: dict[Marginal, tuple]) -> float:
-    return sum(
-        0.5 * float((((answer_by_loop(probabilities, marginal, LAYOUT) - shares) / stddevs) ** 2).sum())
-        for marginal, (shares, stddevs) in said.items()
-    )
-
-
 @pytest.mark.parametrize("marginals", [[marginal] for marginal in MARGINALS[::2]] + [MARGINALS])
 def test_loss_slopes_as_finite_differences_do_when_marginals_have_one_to_four_attributes(marginals):
-    measured, said = measure(marginals, seed=4)
+    measured, said = measure(marginals, views=VIEWS, seed=4)
     assert list(measured) == marginals
     assert len(measured) == len(marginals)
     probabilities = make_probabilities(3, sizes=SIZES, seed=5).astype(np.float64)
     loss, gradient = measured.loss_and_gradient(probabilities)  # type: ignore[arg-type]
-    assert loss == pytest.approx(loss_by_loop(probabilities, said), rel=1e-10)
-    slope = find_slope(lambda at: loss_by_loop(at, said), probabilities)
+    assert loss == pytest.approx(loss_by_loop(probabilities, said, VIEWS), rel=1e-10)
+    slope = find_slope(lambda at: loss_by_loop(at, said, VIEWS), probabilities)
     assert gradient == pytest.approx(slope, rel=1e-6, abs=1e-8)
     # What is computed in float32 in a run is the same but for its rounding.
     rounded, coarse = measured.loss_and_gradient(probabilities.astype(np.float32))
@@ -153,12 +133,12 @@ def turn_shares(said: dict[Marginal, tuple], marginal: Marginal) -> dict[Margina
 @pytest.mark.slow
 @pytest.mark.parametrize("chosen", [MARGINALS, MARGINALS[::-2], [(0, 4), (1, 2), (1, 3), (1, 4), (2, 3, 4)]])
 def test_slope_in_float32_is_that_of_a_loop_in_float64_when_pairs_do_and_do_not_lie_side_by_side(chosen):
-    measured, said = measure(chosen, seed=8)
+    measured, said = measure(chosen, views=VIEWS, seed=8)
     probabilities = make_probabilities(40, sizes=SIZES, seed=9)
     exact = probabilities.astype(np.float64)
     expected, size = slope_by_loop(exact, said), np.abs(slope_by_loop(exact, said)).max()
     loss, slope = measured.loss_and_gradient(probabilities)
-    assert loss == pytest.approx(loss_by_loop(exact, said), rel=1e-5)
+    assert loss == pytest.approx(loss_by_loop(exact, said, VIEWS), rel=1e-5)
     assert slope == pytest.approx(expected, abs=2e-6 * size)
     # Adding it to others gives the same, and the others stay.
     others = np.random.default_rng(10).standard_normal((LAYOUT.width, 40)).astype(np.float32)
@@ -176,13 +156,13 @@ def test_slope_in_float32_is_that_of_a_loop_in_float64_when_pairs_do_and_do_not_
 def test_loss_is_that_of_all_answers_when_some_come_after_it_was_taken():
     marginals: list[Marginal] = [(0,), (0, 2), (0, 3), (0, 2, 4)]
     probabilities = make_probabilities(6, sizes=SIZES, seed=12)
-    whole, _ = measure(marginals, seed=11)
-    growing, copied = MeasuredMarginals(Views(LAYOUT)), MeasuredMarginals(Views(LAYOUT))
+    whole, _ = measure(marginals, views=VIEWS, seed=11)
+    growing, copied = MeasuredMarginals(VIEWS), MeasuredMarginals(VIEWS)
     for marginal in marginals:
         copied.loss_and_gradient(probabilities)
         copied.unpack(whole.pack([marginal]))
     for number in range(1, len(marginals) + 1):
-        part, said = measure(marginals[:number], seed=11)
+        part, said = measure(marginals[:number], views=VIEWS, seed=11)
         growing.loss_and_gradient(probabilities)
         shares, stddevs = said[marginals[number - 1]]
         growing.add(marginals[number - 1], shares, stddev=stddevs)
@@ -192,7 +172,7 @@ def test_loss_is_that_of_all_answers_when_some_come_after_it_was_taken():
 
 def test_marginal_is_the_mean_by_precision_when_it_is_measured_again():
     rng = np.random.default_rng(6)
-    measured = MeasuredMarginals(Views(LAYOUT))
+    measured = MeasuredMarginals(VIEWS)
     answers, stddevs = rng.normal(0.3, 0.1, (3, 3, 4)), np.array([0.5, 0.1, 0.2])
     for answer, stddev in zip(answers, stddevs, strict=True):
         measured.add((0, 2), answer, stddev=stddev)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.measurements import MeasuredMarginals, answer_marginal, count_marginals
 from dpwgan.marginals.views import WIDTHS, Views, list_looks
+from tests.marginals.answers import join_by_loop, loss_by_loop, measure
 from tests.marginals.groups import (
-    Floats,
     answer_by_loop,
     count_by_loop,
     find_slope,
@@ -38,12 +38,13 @@ MARGINALS: list[Marginal] = [
 ]
 
 
-def join_by_loop(cells: Floats, marginal: Marginal) -> Floats:
-    """The cells of a marginal of attributes, added up one by one into the blocks of its views."""
-    joined = np.zeros([VIEWS.sizes[view] for view in marginal])
-    for place, value in np.ndenumerate(cells):
-        joined[tuple(group // VIEWS.width_of[view] for group, view in zip(place, marginal, strict=True))] += value
-    return joined
+def find_widths(marginal: Marginal) -> tuple[int, ...]:
+    return tuple(VIEWS.width_of[view] for view in marginal)
+
+
+def name(marginal: Marginal) -> list[tuple[int, int]]:
+    """Attributes and widths, as they are sent to where rows are."""
+    return list(zip(VIEWS.find_attributes(marginal), find_widths(marginal), strict=True))
 
 
 def test_there_is_a_view_of_every_width_that_leaves_two_blocks_where_there_is_an_order():
@@ -52,7 +53,7 @@ def test_there_is_a_view_of_every_width_that_leaves_two_blocks_where_there_is_an
     assert list(zip(VIEWS.attribute_of, VIEWS.width_of, strict=True)) == known
     assert VIEWS.sizes == (*SIZES, 5, 9, 3, 3, 5, 2, 2, 3)
     assert [VIEWS.ordered[view] for view in range(len(known))] == [True, False, *[True] * 11]
-    assert [VIEWS.describe(view)[1] for view in VIEWS.list_views((1, 2, 4))] == [
+    assert [find_widths(marginal) for marginal in VIEWS.list_views((1, 2, 4))] == [
         (1, 1, 1),
         (1, 2, 2),
         (1, 4, 4),
@@ -64,15 +65,18 @@ def test_there_is_a_view_of_every_width_that_leaves_two_blocks_where_there_is_an
 
 @pytest.mark.parametrize("marginal", MARGINALS)
 def test_blocks_are_counted_and_answered_as_their_groups_added_up(marginal):
-    attributes, widths = VIEWS.describe(marginal)
+    attributes, widths = VIEWS.find_attributes(marginal), find_widths(marginal)
     groups, probabilities = make_groups(211, sizes=SIZES, seed=1), make_probabilities(7, sizes=SIZES, seed=2)
     counts = count_by_loop(groups, attributes, LAYOUT)
-    (found,) = count_marginals(groups, [list(zip(attributes, widths, strict=True))], LAYOUT)
-    assert np.array_equal(found, join_by_loop(counts, marginal))
+    (found,) = count_marginals(groups, [name(marginal)], LAYOUT)
+    assert np.array_equal(found, join_by_loop(counts, marginal, VIEWS))
     assert np.array_equal(VIEWS.join(counts, marginal), found)
-    answers = join_by_loop(answer_by_loop(probabilities, attributes, LAYOUT), marginal)
+    answers = join_by_loop(answer_by_loop(probabilities, attributes, LAYOUT), marginal, VIEWS)
     assert answer_marginal(probabilities, marginal, VIEWS) == pytest.approx(answers, abs=1e-6)
-    parted = VIEWS.part(found, marginal)
+    parted = found
+    for axis, view in enumerate(marginal):
+        parted = np.moveaxis(VIEWS.part(np.moveaxis(parted, axis, 0), view), 0, axis)
+    assert parted.shape == counts.shape
     for place in np.ndindex(*counts.shape):
         assert parted[place] == found[tuple(g // w for g, w in zip(place, widths, strict=True))]
 
@@ -83,7 +87,7 @@ def test_blocks_move_by_no_more_than_the_sensitivity_when_a_record_goes_or_chang
     rng = np.random.default_rng(seed)
     groups = make_groups(records, sizes=SIZES, seed=seed)
     row = int(rng.integers(records))
-    named = [list(zip(*VIEWS.describe(marginal), strict=True)) for marginal in MARGINALS]
+    named = [name(marginal) for marginal in MARGINALS]
     tables = groups, np.delete(groups, row, axis=0), replace_row(groups, row, by=rng.integers(0, SIZES))
     for counts, without, changed in zip(*(count_marginals(table, named, LAYOUT) for table in tables), strict=True):
         assert np.linalg.norm(counts - without) == 1.0
@@ -118,34 +122,16 @@ def test_looks_add_up_what_a_loop_does_whatever_has_an_order(columns, seed):
             assert look.starts.tolist() == starts
 
 
-def measure(*, seed: int) -> tuple[MeasuredMarginals, dict[Marginal, Any]]:
-    rng = np.random.default_rng(seed)
-    measured, said = MeasuredMarginals(VIEWS), {}
-    for marginal in MARGINALS:
-        shape = [VIEWS.sizes[view] for view in marginal]
-        said[marginal] = rng.normal(0.2, 0.3, shape).astype(np.float32), 2.0 ** rng.integers(-3, 2, shape)
-        measured.add(marginal, said[marginal][0], stddev=said[marginal][1])
-    return measured, said
-
-
-def loss_by_loop(probabilities: Floats, said: dict[Marginal, Any]) -> float:
-    loss = 0.0
-    for marginal, (shares, stddevs) in said.items():
-        answers = answer_by_loop(probabilities, VIEWS.describe(marginal)[0], LAYOUT)
-        loss += 0.5 * float((((join_by_loop(answers, marginal) - shares) / stddevs) ** 2).sum())
-    return loss
-
-
 @pytest.mark.slow
 def test_slope_is_that_of_a_loop_when_answers_are_of_blocks():
     """And adding it to others adds it; a twin without one of the answers has another slope."""
-    measured, said = measure(seed=8)
+    measured, said = measure(MARGINALS, views=VIEWS, seed=8)
     probabilities = make_probabilities(3, sizes=SIZES, seed=9)
     exact = probabilities.astype(np.float64)
-    expected = find_slope(lambda at: loss_by_loop(at, said), exact)
+    expected = find_slope(lambda at: loss_by_loop(at, said, VIEWS), exact)
     size = np.abs(expected).max()
     loss, slope = measured.loss_and_gradient(probabilities)
-    assert loss == pytest.approx(loss_by_loop(exact, said), rel=1e-5)
+    assert loss == pytest.approx(loss_by_loop(exact, said, VIEWS), rel=1e-5)
     assert slope == pytest.approx(expected, abs=1e-5 * size)
     others = np.random.default_rng(10).standard_normal((LAYOUT.width, 3)).astype(np.float32)
     into = others.copy()
@@ -153,12 +139,12 @@ def test_slope_is_that_of_a_loop_when_answers_are_of_blocks():
     assert pytest.approx(expected, abs=1e-5 * size) == (into - others).T
     for marginal in MARGINALS:
         left: Any = {other: answer for other, answer in said.items() if other != marginal}
-        twin = find_slope(lambda at, left=left: loss_by_loop(at, left), exact)  # type: ignore[misc]
+        twin = find_slope(lambda at, left=left: loss_by_loop(at, left, VIEWS), exact)  # type: ignore[misc]
         assert np.abs(slope - twin).max() > 1e-4 * size, marginal
 
 
 def test_answers_of_blocks_come_back_as_they_were_when_they_are_packed():
-    measured, said = measure(seed=3)
+    measured, said = measure(MARGINALS, views=VIEWS, seed=3)
     copied = MeasuredMarginals(VIEWS)
     assert copied.unpack(measured.pack(MARGINALS)) == MARGINALS
     for marginal, (shares, _) in said.items():
