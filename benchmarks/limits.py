@@ -87,8 +87,8 @@ def with_more_codes() -> Iterator[None]:
 @contextlib.contextmanager
 def with_more_steps() -> Iterator[None]:
     """Gives the last fit more steps."""
-    defaults = anchor.AnchorSettings.__init__.__kwdefaults__
-    with mock.patch.dict(defaults, fit_steps=MORE * defaults["fit_steps"]):
+    steps = anchor.AnchorDesign.fit_steps
+    with mock.patch.object(anchor.AnchorDesign, "fit_steps", property(lambda plan: MORE * steps.__get__(plan))):
         yield
 
 

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from dpwgan.marginals.code_information import CodeInformation
-from dpwgan.marginals.groups import GroupLayout
+from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities, ReleasedLoss
 from dpwgan.marginals.markov_tree import Edge
 from dpwgan.marginals.measurements import answer_pairs
@@ -59,7 +60,11 @@ _LEAST_STDDEVS = 3.0
 _MOST_GROUPS, _MOST_GROUPS_OF_ALL = 512, 4_096
 # Beyond the tree: rounds that pay at a strength of 1, with its root.
 _ROUNDS_FACTOR = 0.4
-_MOST_ROUNDS = 80
+_MOST_ROUNDS = 160
+# Questions go by the same scores, and their answers are fitted together, where rounds are many, or columns, so that
+# those which are worst seldom have to do with each other.
+_MOST_TURNS = 80
+_COLUMNS_A_QUESTION = 40
 # Three-way marginals pay where the noise of an answer is far below a group.
 _STRENGTH_FOR_THREE_WAYS = 3_000.0
 # Larger ones pay where all their cells have this strength; columns of few cells are asked for more often, too.
@@ -80,6 +85,10 @@ _LEAST_CODES = 500
 # Weak answers are met by few codes.
 _CODES_FACTOR = 2.0
 _ROUND_STEPS = 20
+# Steps of the last fit. Where the noise is strong, more of them fit to it; from a strength on, it is their number that
+# answers are missed by.
+_FIT_STEPS, _MOST_FIT_STEPS = 400, 800
+_STRENGTH_FOR_STEPS = 20_000.0
 
 # Time, measured as CPU seconds of two busy cores on the tables adult, ACS, IPUMS, RAND HIE and made-up censuses of 98
 # columns, at epsilon 1, by benchmarks/estimates.py. Groups that a number had, and that columns of many codes had: all
@@ -130,6 +139,18 @@ class AnchorDesign:
     def queries(self) -> int:
         """Number of marginals asked for one at a time: the tree's and the rounds'."""
         return self.edges + self.rounds
+
+    @property
+    def turns(self) -> int:
+        """How often the draft is fitted to new answers: to some at once, where there are many."""
+        at_once = max(math.ceil(self.rounds / _MOST_TURNS), self.attributes // _COLUMNS_A_QUESTION, 1)
+        return math.ceil(self.rounds / at_once)
+
+    @property
+    def fit_steps(self) -> int:
+        """Number of steps of the last fit."""
+        chosen = min(_MOST_FIT_STEPS, max(_FIT_STEPS, round(_FIT_STEPS * self.strength / _STRENGTH_FOR_STEPS)))
+        return self.settings.fit_steps or chosen
 
     @property
     def one_ways_share(self) -> float:
@@ -232,7 +253,7 @@ class AnchorDesign:
         """Number of fit steps in all."""
         if self.kind == "one-ways" or self.attributes < 2:
             return 0
-        return (self.rounds + 1) * _ROUND_STEPS * (self.kind == "queries") + self.settings.fit_steps
+        return (self.turns + 1) * _ROUND_STEPS * (self.kind == "queries") + self.fit_steps
 
     @property
     def cost(self) -> Cost:
@@ -254,7 +275,7 @@ class AnchorDesign:
         answers = self.queries * (width / self.attributes) ** 2 if self.kind == "queries" else width**2 / 2
         step = codes * (width * _SECONDS_A_CELL + answers * _SECONDS_AN_ANSWER)
         # A draft, fitted in rounds, has a quarter of the codes.
-        steps = self.settings.fit_steps + (self.fit_ticks - self.settings.fit_steps) / 4
+        steps = self.fit_steps + (self.fit_ticks - self.fit_steps) / 4
         return one_ways + self.shape.records * self.attributes**2 * _SECONDS_A_PAIR + steps * step
 
     def summary(self) -> dict[str, Any]:
@@ -265,6 +286,7 @@ class AnchorDesign:
         return {
             **{key: value for key, value in asdict(self.settings).items() if value is not None},
             **chosen,
+            "fit_steps": self.fit_steps,
             "information_weight": self.information_weight,
             "anchor": self.kind,
             "one_ways_noise_multiplier": self.one_ways_noise_multiplier,
@@ -417,7 +439,7 @@ def fit_anchor(
         answers = table.answer_pairs()
     logits = table.draw_codes(table.find_tree(answers), codes=codes, stddev=design.answer_stddev, rng=rng)
     generator = Mixture(layout.sizes, logits) if make_generator is None else make_generator(layout, logits)
-    steps, rate = design.settings.fit_steps, design.settings.fit_learning_rate
+    steps, rate = design.fit_steps, design.settings.fit_learning_rate
     fit_on(generator, losses, steps=steps, learning_rate=rate, journal=ledger.journal, tick=tick)
     return FittedAnchor(table=table, losses=losses, generator=generator)
 
@@ -432,9 +454,9 @@ def _play_rounds(
     ledger: Ledger,
     tick: FitProgress,
 ) -> Probabilities:
-    """Asks for the tree, then for one marginal after another, each where a draft fitted to all before is worst.
+    """Asks for the tree, then for further marginals in turns, each time where a draft fitted to all before is worst.
 
-    A round that an earlier life of the run began, and lost, is left out. Shapes: shares of all pairs, (width, width).
+    A turn that an earlier life of the run began, and lost, is left out. Shapes: shares of all pairs, (width, width).
     """
     journal, settings, coarsening = ledger.journal, design.settings, table.coarsening
     discriminator = QueryDiscriminator(
@@ -457,10 +479,12 @@ def _play_rounds(
     if kept is not None:
         draft.unpack(kept)
     rate = settings.fit_learning_rate
-    for number in range(design.rounds + 1):
+    for number in range(design.turns + 1):
         name = f"round {number}"
         if number > 0 and not journal.has_lost(name):
-            table.keep(name, ledger, lambda: [discriminator.ask(draft.probabilities())], dispensable=True)
+            first, last = (design.rounds * turn // design.turns for turn in (number - 1, number))
+            ask = partial(_ask, discriminator, draft, times=last - first)
+            table.keep(name, ledger, ask, dispensable=True)
             draft.forget()
         if number <= fitted:
             tick.skip(_ROUND_STEPS)
@@ -469,3 +493,7 @@ def _play_rounds(
         if journal.keeps:
             journal.keep("draft", {**draft.pack(), "round": np.array(number)})
     return answer_pairs(draft.probabilities())
+
+
+def _ask(discriminator: QueryDiscriminator, draft: CodeGenerator, *, times: int) -> list[Marginal]:
+    return discriminator.ask(draft.probabilities(), times=times)

@@ -151,22 +151,36 @@ class QueryDiscriminator:
             self._answer(edge, independent[left, right])
         return tree
 
-    def ask(self, probabilities: Probabilities) -> Marginal:
-        """Asks for the marginal on which the generator is worst: one selection and one answer."""
+    def ask(self, probabilities: Probabilities, *, times: int = 1) -> list[Marginal]:
+        """Asks for the marginals on which the generator is worst: one selection and one answer each.
+
+        All go by the same scores: as long as there are others, no two of them share two attributes.
+        """
         # A row a group, as its products need it: laid out once, not once a block of groups.
         probabilities = np.asfortranarray(probabilities)
         pairs, larger = self._candidates, self._find_larger()
 
-        def score() -> list[float]:
+        @functools.cache
+        def score_all() -> dict[Marginal, float]:
+            """Scores all candidates, within the first selection."""
             scores = self._score_pairs(functools.partial(answer_pairs, probabilities))
             self._count([marginal for marginal in larger if marginal not in self._larger])
             answers = (answer_marginal(probabilities, marginal, self._views) for marginal in larger)
-            gains = [self._score_larger(marginal, answer) for marginal, answer in zip(larger, answers, strict=True)]
-            return [*(float(scores[pair]) for pair in pairs), *gains]
+            gains = map(self._score_larger, larger, answers)
+            return {pair: float(scores[pair]) for pair in pairs} | dict(zip(larger, gains, strict=True))
 
-        marginal = self._select([*pairs, *larger], score)
-        self._answer(marginal, answer_marginal(probabilities, marginal, self._views))
-        return marginal
+        def score(marginals: Sequence[Marginal]) -> list[float]:
+            return [score_all()[marginal] for marginal in marginals]
+
+        every: list[Marginal] = [*pairs, *larger]
+        left, asked = every, []
+        for _ in range(times):
+            marginal = self._select(left, functools.partial(score, left))
+            self._answer(marginal, answer_marginal(probabilities, marginal, self._views))
+            asked.append(marginal)
+            known = set(self._views.find_attributes(marginal))
+            left = [other for other in left if len(known & set(self._views.find_attributes(other))) < 2] or every
+        return asked
 
     def _find_larger(self) -> list[Marginal]:
         """Lists the marginals of three attributes and more that are worth a look.

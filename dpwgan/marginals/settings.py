@@ -28,7 +28,9 @@ class AnchorSettings(MethodSettings):
     ways: int | None = setting(None, "columns in a marginal, at most", at_least=2, at_most=6)
     most_cells: int = setting(16_384, "cells that a marginal may have, at most", at_least=4, at_most=10_000_000)
     codes: int | None = setting(None, "latent codes of the generator", at_least=2, at_most=1_000_000)
-    fit_steps: int = setting(400, "steps of the last fit to all that was measured", at_least=1, at_most=1_000_000)
+    fit_steps: int | None = setting(
+        None, "steps of the last fit to all that was measured", at_least=1, at_most=1_000_000
+    )
     fit_learning_rate: float = setting(0.1, "learning rate of that fit", above=0, at_most=10)
     information_weight: float | None = setting(
         None, "how much codes are kept from differing beyond what the answers ask", at_least=0, at_most=1_000

@@ -56,7 +56,8 @@ def test_last_fit_has_more_codes_or_steps_when_it_is_given_them():
     plain = len(fit().generator.probabilities())
     with limits.with_more_codes():
         assert len(fit().generator.probabilities()) == limits.MORE * plain
-    steps = AnchorSettings().fit_steps
+    design = plan_anchor(make_table(300).shape, make_terms(), kind="queries", settings=AnchorSettings()).design
+    steps = design.fit_steps
     with limits.with_more_steps():
-        assert AnchorSettings().fit_steps == limits.MORE * steps
-    assert AnchorSettings().fit_steps == steps
+        assert design.fit_steps == limits.MORE * steps
+    assert design.fit_steps == steps

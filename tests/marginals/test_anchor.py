@@ -116,6 +116,32 @@ def test_columns_of_few_cells_are_asked_for_more_and_larger_marginals_when_plann
     assert [anchor._choose_ways(300.0, each) for each in cells] == [3, 2]
 
 
+@pytest.mark.parametrize(
+    ("columns", "rounds", "turns"), [(5, 0, 0), (5, 7, 7), (79, 80, 80), (35, 157, 79), (98, 111, 56), (120, 111, 37)]
+)
+def test_questions_are_asked_together_when_they_or_columns_are_many(columns, rounds, turns):
+    design = make_plan(make_table(300), settings=AnchorSettings(), epsilon=8.0).design
+    plan = replace(design.one_way_plan, attributes=design.one_way_plan.attributes[:1] * columns, looks=(1,) * columns)
+    assert replace(design, one_way_plan=plan, rounds=rounds).turns == turns
+
+
+def test_all_questions_are_asked_when_some_are_asked_together(monkeypatch):
+    monkeypatch.setattr(anchor, "_MOST_TURNS", 2)
+    encoded, watch = make_table(300), Watcher()
+    plan = make_plan(encoded, settings=replace(FAST, rounds=5), epsilon=30.0)
+    assert plan.design.turns == 2
+    fit(encoded, plan, ledger=reserve(plan, observers=[watch]))
+    assert watch.order.count(SELECTION_LABEL) == watch.order.count(ANSWER_LABEL) == plan.design.queries
+    assert plan.design.queries == len(NARROW) - 1 + 5
+
+
+def test_last_fit_takes_more_steps_when_the_noise_is_weak():
+    design = make_plan(make_table(300), settings=AnchorSettings()).design
+    steps = [replace(design, scale=300 / strength).fit_steps for strength in (10, 20_000, 30_000, 40_000, 10**6)]
+    assert steps == [400, 400, 600, 800, 800]
+    assert replace(design, settings=FAST, scale=1e-6).fit_steps == 8
+
+
 def test_columns_have_more_groups_when_they_are_few():
     design = make_plan(make_table(300), settings=AnchorSettings(), epsilon=8.0).design
     one = replace(design.one_way_plan.attributes[0], codes=700, levels=0)

@@ -322,7 +322,7 @@ def test_answer_is_the_share_of_records_when_there_is_hardly_any_noise(marginal)
     selecting = Selecting([*PAIRS, (0, 2, 4)].index(marginal))
     more: dict[str, Any] = {"asked": [(0, 2), (2, 4)], "most_ways": 3, "answer_noise_multiplier": 1e-3}
     discriminator = make_discriminator(groups, measured=measured, source=selecting, **more)
-    assert discriminator.ask(make_probabilities(3, sizes=SIZES, seed=7)) == marginal
+    assert discriminator.ask(make_probabilities(3, sizes=SIZES, seed=7)) == [marginal]
     # An answer of stddev 0.0025 of a share beside one of 1 that was there before.
     assert measured.get_shares(marginal) * 400 == pytest.approx(count_marginal(groups, marginal, LAYOUT), abs=0.02)
 
@@ -334,7 +334,7 @@ def test_candidates_are_drawn_by_the_exponential_law_when_asked_many_times(epsil
     groups = make_groups(30, sizes=SIZES, seed=8)
     probabilities = make_probabilities(3, sizes=SIZES, seed=9)
     discriminator = make_discriminator(groups, selection_epsilon=epsilon, answer_noise_multiplier=0.5)
-    drawn = [PAIRS.index(discriminator.ask(probabilities)) for _ in range(4_000)]  # type: ignore[arg-type]
+    drawn = [PAIRS.index(discriminator.ask(probabilities)[0]) for _ in range(4_000)]  # type: ignore[arg-type]
     scores = np.array([count_gains(groups, pair, probabilities, stddev=0.5)[0] for pair in PAIRS])
     expected = np.exp(0.3 * (scores - scores.max()) / 2)
     expected *= len(drawn) / expected.sum()
@@ -412,6 +412,22 @@ def test_each_question_is_one_selection_and_one_answer_when_asked():
     assert watch.order == [SELECTION_LABEL, ANSWER_LABEL] * 6
 
 
+def test_questions_by_the_same_scores_have_one_attribute_in_common_at_most_when_there_are_others():
+    for seed in range(20):
+        watch = Watcher()
+        discriminator = make_discriminator(
+            make_groups(50, sizes=SIZES, seed=seed), asked=[(0, 2), (2, 4)], most_ways=3, watcher=watch
+        )
+        asked = discriminator.ask(make_probabilities(3, sizes=SIZES, seed=seed), times=12)
+        assert watch.order == [SELECTION_LABEL, ANSWER_LABEL] * 12
+        every = [*PAIRS, (0, 2, 4)]
+        scores, left = dict(zip(every, watch.scores[0], strict=True)), every
+        for marginal, seen in zip(asked, watch.scores, strict=True):
+            assert list(seen) == [scores[candidate] for candidate in left]
+            assert marginal in left
+            left = [other for other in left if len(set(marginal) & set(other)) < 2] or every
+
+
 @pytest.mark.parametrize("most_ways", [2, 3, 4])
 @pytest.mark.parametrize("most_cells", [4, 240, 10_000])
 def test_larger_candidates_are_the_joined_ones_of_few_cells_when_listed(most_ways, most_cells):
@@ -447,14 +463,14 @@ def test_candidates_are_the_same_when_tables_differ_and_releases_do_not():
 def test_pairs_of_many_cells_are_left_out_when_there_are_smaller_ones():
     watch = Watcher()
     discriminator = make_discriminator(make_groups(50, sizes=SIZES, seed=13), most_cells=8, watcher=watch)
-    asked = {discriminator.ask(make_probabilities(2, sizes=SIZES, seed=seed)) for seed in range(40)}
+    asked = {discriminator.ask(make_probabilities(2, sizes=SIZES, seed=seed))[0] for seed in range(40)}
     small = [pair for pair in PAIRS if LAYOUT.count_cells(pair) <= 8]
     assert asked <= set(small)
     assert {len(scores) for scores in watch.scores} == {len(small)}
     # Where every pair is too large, one of them has to do.
     layout = GroupLayout((9, 9))
     lone = make_discriminator(make_groups(50, sizes=(9, 9), seed=14), layout=layout, most_cells=8)
-    assert lone.ask(make_probabilities(2, sizes=(9, 9), seed=0)) == (0, 1)
+    assert lone.ask(make_probabilities(2, sizes=(9, 9), seed=0)) == [(0, 1)]
 
 
 @pytest.mark.parametrize("has_order", [True, False])
@@ -474,7 +490,7 @@ def test_blocks_are_asked_for_when_single_cells_hide_in_noise(has_order):
         answer_noise_multiplier=40.0,
         watcher=watch,
     )
-    asked = discriminator.ask(codes)
+    (asked,) = discriminator.ask(codes)
     widths = [measured.views.width_of[view] for view in asked]
     assert (measured.views.find_attributes(asked) == (0, 1) and widths == [8, 8]) is has_order
     if has_order:
@@ -496,4 +512,4 @@ def test_larger_marginal_is_asked_for_when_only_it_is_wrong():
     )
     codes = np.full((1, 6), 0.5, np.float32)
     assert np.abs(answer_marginal(codes, (0, 1, 2), Views(layout)) - 0.125).max() < 1e-6
-    assert discriminator.ask(codes) == (0, 1, 2)
+    assert discriminator.ask(codes) == [(0, 1, 2)]
