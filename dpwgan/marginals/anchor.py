@@ -64,7 +64,7 @@ _MOST_ROUNDS = 160
 # Questions go by the same scores, and their answers are fitted together, where rounds are many, or columns, so that
 # those which are worst seldom have to do with each other.
 _MOST_TURNS = 80
-_COLUMNS_A_QUESTION = 40
+_COLUMNS_A_QUESTION = 32
 # Three-way marginals pay where the noise of an answer is far below a group.
 _STRENGTH_FOR_THREE_WAYS = 3_000.0
 # Larger ones pay where all their cells have this strength; columns of few cells are asked for more often, too.
