@@ -113,9 +113,12 @@ bench-slices: venv-evaluation ## Cuts TABLES into fewer rows, fewer columns and 
 	$(PY) benchmarks/slices.py "$(TABLES)" $(OUT)/slices $(if $(ONLY),--only $(ONLY))
 
 .PHONY: peers
-peers: ## Sets up dpmm for bench-utility in an environment of its own
-	test -x $(DPMM) || "$$(sh scripts/find-python.sh)" -m venv $(OUT)/peers/dpmm
-	$(DPMM) -m pip install --quiet --requirement benchmarks/peers/dpmm.txt
+peers: ## Sets up dpmm for bench-utility, and SDNist for benchmarks/sdnist_scores.py, each in its own environment
+	for name in dpmm sdnist; do \
+		python=$(OUT)/peers/$$name/bin/python; \
+		test -x $$python || "$$(sh scripts/find-python.sh)" -m venv $(OUT)/peers/$$name || exit; \
+		$$python -m pip install --quiet --requirement benchmarks/peers/$$name.txt || exit; \
+	done
 
 .PHONY: bench-evaluate
 bench-evaluate: venv-dev ## Prints time and peak memory of full evaluations: DATA's tables and ROWS made-up rows of 98 columns

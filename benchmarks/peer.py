@@ -37,7 +37,8 @@ def code_column(cells: "pd.Series[str]", rule: dict[str, Any], bins: int = BINS)
     tokens = list_tokens(rule)
     if rule["type"] == "enum":
         return np.maximum(pd.Categorical(cells, categories=tokens).codes, 0).astype(int), len(tokens)
-    numbers = cells.astype(float).to_numpy()
+    # Missing codes may be words; they get codes of their own below.
+    numbers = pd.to_numeric(cells, errors="coerce").fillna(rule["min"]).to_numpy(float)
     share = (numbers - rule["min"]) / (rule["max"] - rule["min"])
     codes = np.clip((share * bins).astype(int), 0, bins - 1)
     for place, token in enumerate(tokens):

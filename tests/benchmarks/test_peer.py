@@ -17,6 +17,7 @@ from benchmarks import peer
         ({"type": "enum", "count": 3}, ["2", "0", "1"], [2, 0, 1], 3),
         ({"type": "integer", "min": 0, "max": 100}, ["0", "100", "52"], [0, 19, 10], 20),
         ({"type": "integer", "min": 1, "max": 9, "missing": [0, 99]}, ["0", "99", "1"], [20, 21, 0], 22),
+        ({"type": "integer", "min": 1, "max": 9, "missing": ["N"]}, ["N", "1"], [20, 0], 21),
     ],
 )
 def test_cells_are_coded_by_the_specs_alone_when_a_column_is_read(rule, cells, codes, size):
