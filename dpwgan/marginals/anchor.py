@@ -60,7 +60,10 @@ _LEAST_STDDEVS = 3.0
 _MOST_GROUPS, _MOST_GROUPS_OF_ALL = 512, 4_096
 # Beyond the tree: rounds that pay at a strength of 1, with its root.
 _ROUNDS_FACTOR = 0.4
-_MOST_ROUNDS = 160
+# More than so many pay where there are that many pairs, at a quarter of them: else it is larger marginals that are
+# asked for, which take long to fit to and change little.
+_MOST_ROUNDS, _MOST_ROUNDS_OF_ALL = 80, 160
+_PAIRS_A_ROUND = 4
 # Questions go by the same scores, and their answers are fitted together, where rounds are many, or columns, so that
 # those which are worst seldom have to do with each other.
 _MOST_TURNS = 80
@@ -312,7 +315,7 @@ def lay_out_anchor(
     rounds = settings.rounds
     if rounds is None:
         often = _ROUNDS_FACTOR * max(1.0, _FEW_CELLS / cells)
-        rounds = min(_MOST_ROUNDS, round(often * math.sqrt(strength)), max(0, questions - joined))
+        rounds = min(_limit_rounds(attributes), round(often * math.sqrt(strength)), max(0, questions - joined))
     return AnchorDesign(
         shape=shape,
         settings=settings,
@@ -324,6 +327,11 @@ def lay_out_anchor(
         ways=min(attributes, settings.ways or _choose_ways(strength, cells)),
         scale=lone / math.sqrt(share),
     )
+
+
+def _limit_rounds(attributes: int) -> int:
+    """Limits the rounds. Privacy: sees public facts only."""
+    return min(_MOST_ROUNDS_OF_ALL, max(_MOST_ROUNDS, math.comb(attributes, 2) // _PAIRS_A_ROUND))
 
 
 def _choose_ways(strength: float, cells: float) -> int:
