@@ -1,6 +1,5 @@
 """What a run says and writes, and where: nothing that it reads may be written over, and no claim may be lost."""
 
-import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Literal
 
 from dpwgan.errors import UsageError
 from dpwgan.settings import Settings, setting
+from dpwgan.table.places import goes_to_stream
 
 # The heading of --help.
 RUN = "run"
@@ -68,17 +68,6 @@ class Delivery(Settings):
             for other, earlier in targets[:index]:
                 if same_file(target, earlier):
                     raise UsageError(f"{other} and {name} are the same file")
-
-
-def goes_to_stream(output: str) -> bool:
-    """Says whether the output is stdout, a pipe or a device: it is written into, and no file can lie beside it."""
-    if output == "-":
-        return True
-    try:
-        mode = Path(output).stat().st_mode
-    except (OSError, ValueError):  # not there yet
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def same_file(one: Path, other: Path) -> bool:

@@ -27,7 +27,7 @@ from dpwgan.app.claims.text import (
     round_up,
 )
 from dpwgan.app.config import ResampleConfig, RunConfig
-from dpwgan.app.delivery import Voice, goes_to_stream
+from dpwgan.app.delivery import Voice
 from dpwgan.app.interruption import complete, pass_point_of_no_return
 from dpwgan.app.logs import LOGGER, print_lines, print_out
 from dpwgan.app.memory import BASE_BYTES, check_memory, choose_limit, gigabytes
@@ -40,7 +40,7 @@ from dpwgan.errors import InputError, OutputError
 from dpwgan.privacy.journal import Journal
 from dpwgan.table.arrays import measure_arrays
 from dpwgan.table.parts import list_parts
-from dpwgan.table.places import choose_passing_name, hold_place
+from dpwgan.table.places import choose_passing_name, goes_to_stream, hold_place
 from dpwgan.table.reader import check_format, get_format, open_table
 from dpwgan.table.schema import Schema
 from dpwgan.table.source import SourceTable

@@ -1,4 +1,4 @@
-"""Locks on the paths of outputs: one run at a time may write there, and a killed run leaves no trace."""
+"""The paths of outputs: what is there, and locks, so that one run at a time may write there and leaves no trace."""
 
 import contextlib
 import errno
@@ -8,10 +8,22 @@ import os
 import re
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 from dpwgan.errors import OutputError
+
+
+def goes_to_stream(path: str | Path) -> bool:
+    """Says whether an output is stdout, a pipe or a device: it is written into, and no file can lie beside it."""
+    if str(path) == "-":
+        return True
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):  # not there yet
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def choose_passing_name(target: Path) -> Path:

@@ -24,7 +24,7 @@ from dpwgan.errors import DpwganError, OutputError, TransferError
 from dpwgan.table.arrays import pack_table
 from dpwgan.table.csv import write_header, write_rows
 from dpwgan.table.parquet import ParquetWriter
-from dpwgan.table.places import choose_passing_name, sync
+from dpwgan.table.places import choose_passing_name, goes_to_stream, sync
 from dpwgan.table.reader import get_format
 from dpwgan.table.schema import Schema
 from dpwgan.table.threads import map_in_order
@@ -87,7 +87,7 @@ def write_table(
                 return written
             # A claim for a table that is not there would be harmless but odd; beside an older table it stays, and so
             # it does when a stream's reader has seen some of the rows.
-            alone = not table.shows and (_is_stream(path) or not os.path.exists(path))
+            alone = not table.shows and (goes_to_stream(path) or not os.path.exists(path))
             if isinstance(claim, _BesideFile) and claim.shows and alone:
                 with contextlib.suppress(OSError):
                     os.unlink(claim._target)
@@ -118,7 +118,7 @@ def _stage(path: str | Path, *, private: bool = False) -> Iterator["_BesideFile 
     pending: _BesideFile | _HeldStream
     if str(path) == "-":
         pending = _HeldStream("standard output", _open_standard_output)
-    elif _is_stream(path):
+    elif goes_to_stream(path):
         pending = _HeldStream(repr(str(path)), lambda: os.open(path, os.O_WRONLY))
     else:
         pending = _BesideFile(path, private=private)
@@ -328,17 +328,6 @@ def _write_all(descriptor: int, data: bytes | memoryview) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
-
-
-def _is_stream(path: str | Path) -> bool:
-    """Says whether standard output, or a device, pipe or socket at the path, is written into and never replaced."""
-    if str(path) == "-":
-        return True
-    try:
-        mode = os.stat(path).st_mode
-    except OSError:
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 @contextlib.contextmanager
