@@ -2,10 +2,10 @@
 
     ENVIRONMENT/bin/python benchmarks/sdnist_scores.py REAL TABLE...
 
-REAL is an excerpt of the American Community Survey as SDNist knows it. A TABLE is a synthetic
-one, or a number from 0 to 1: so large a part of the real rows, to compare with. Printed are K-marginal of all rows, and
-by PUMA as SDNist's report has it. `make peers` sets SDNist up; its bins and its score are used as they are, without its
-report, which needs data that its package does not bring. This file imports nothing of dpwgan, which is not there.
+REAL is an excerpt of the American Community Survey as SDNist knows it. A TABLE is a synthetic one, or a number from 0
+to 1: so large a part of the real rows, to compare with. Printed are K-marginal of all rows, and by PUMA as SDNist's
+report has it. `make peers` sets SDNist up; its bins and its score are used as they are, without its report, which needs
+data that its package does not bring. This file imports nothing of dpwgan, which is not there.
 """
 
 import argparse

@@ -60,8 +60,8 @@ _LEAST_STDDEVS = 3.0
 _MOST_GROUPS, _MOST_GROUPS_OF_ALL = 512, 4_096
 # Beyond the tree: rounds that pay at a strength of 1, with its root.
 _ROUNDS_FACTOR = 0.4
-# More than so many pay where there are that many pairs, at a quarter of them: else it is larger marginals that are
-# asked for, which take long to fit to and change little.
+# So many at most, or a quarter of the pairs if that is more: beyond it is larger marginals that are asked for, which
+# take long to fit to and change little.
 _MOST_ROUNDS, _MOST_ROUNDS_OF_ALL = 80, 160
 _PAIRS_A_ROUND = 4
 # Questions go by the same scores, and their answers are fitted together, where rounds are many, or columns, so that
@@ -479,6 +479,10 @@ def _play_rounds(
     def ask_for_tree() -> list[Edge]:
         return discriminator.ask_for_tree(table.shares, stddevs=coarsening.stddevs, edges=design.edges)
 
+    def ask(turn: int) -> list[Marginal]:
+        first, last = (design.rounds * turns // design.turns for turns in (turn - 1, turn))
+        return discriminator.ask(draft.probabilities(), times=last - first)
+
     tree: list[Edge] = [(left, right) for left, right in table.keep("tree", ledger, ask_for_tree)]
     few = max(_LEAST_CODES, codes // 4)
     draft = Mixture(coarsening.sizes, table.draw_codes(tree, codes=few, stddev=design.answer_stddev, rng=rng))
@@ -490,9 +494,7 @@ def _play_rounds(
     for number in range(design.turns + 1):
         name = f"round {number}"
         if number > 0 and not journal.has_lost(name):
-            first, last = (design.rounds * turn // design.turns for turn in (number - 1, number))
-            ask = partial(_ask, discriminator, draft, times=last - first)
-            table.keep(name, ledger, ask, dispensable=True)
+            table.keep(name, ledger, partial(ask, number), dispensable=True)
             draft.forget()
         if number <= fitted:
             tick.skip(_ROUND_STEPS)
@@ -501,7 +503,3 @@ def _play_rounds(
         if journal.keeps:
             journal.keep("draft", {**draft.pack(), "round": np.array(number)})
     return answer_pairs(draft.probabilities())
-
-
-def _ask(discriminator: QueryDiscriminator, draft: CodeGenerator, *, times: int) -> list[Marginal]:
-    return discriminator.ask(draft.probabilities(), times=times)

@@ -8,7 +8,7 @@ import functools
 import itertools
 import math
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -36,6 +36,7 @@ from dpwgan.table.rows import Rows
 
 AnyMarginal = TypeVar("AnyMarginal", bound=Marginal)
 Sides = tuple[Counts, Counts]
+Scores = Counts | Mapping[Marginal, float]
 
 SELECTION_LABEL = "query selections"
 ANSWER_LABEL = "query answers"
@@ -123,28 +124,17 @@ class QueryDiscriminator:
         shares = np.concatenate([np.asarray(one_way) for one_way in one_ways]).astype(np.float32)
         independent = np.outer(shares, shares)
         variances = np.square(np.concatenate([np.asarray(stddev) for stddev in stddevs]))
-        score_all = functools.partial(self._score_pairs, one_ways=(shares, variances))
 
-        @functools.cache
-        def score() -> Counts:
-            """Scores all pairs, within the first selection."""
-            return score_all(lambda left, right: independent[left, right])
+        def score_against(pairs: npt.NDArray[np.floating[Any]]) -> Counts:
+            return self._score_pairs(lambda left, right: pairs[left, right], one_ways=(shares, variances))
 
-        def score_edges(edges: Sequence[Edge]) -> list[float]:
-            return [float(score()[edge]) for edge in edges]
-
-        def score_prior(edges: Sequence[Edge], prior: PublicPrior) -> list[float]:
-            scores = score_all(lambda left, right: prior.pairs[left, right])
-            return [float(scores[edge]) for edge in edges]
-
+        score = functools.cache(functools.partial(score_against, independent))
+        score_first = score if self._prior is None else functools.partial(score_against, self._prior.pairs)
         every = list(itertools.combinations(range(self._layout.attributes), 2))
-        forest, tree = Forest(self._layout.attributes), []
-        for number in range(edges):
+        forest, tree = Forest(self._layout.attributes), list[Edge]()
+        for _ in range(edges):
             apart = [edge for edge in every if not forest.is_joined(edge)]
-            score_them = functools.partial(score_edges, apart)
-            if number == 0 and self._prior is not None:
-                score_them = functools.partial(score_prior, apart, self._prior)
-            edge = self._select(apart, score_them)
+            edge = self._select(apart, score if tree else score_first)
             forest.join(edge)
             tree.append(edge)
             left, right = (self._layout.get_slice(attribute) for attribute in edge)
@@ -161,25 +151,22 @@ class QueryDiscriminator:
         pairs, larger = self._candidates, self._find_larger()
 
         @functools.cache
-        def score_all() -> dict[Marginal, float]:
-            """Scores all candidates, within the first selection."""
+        def score() -> dict[Marginal, float]:
             scores = self._score_pairs(functools.partial(answer_pairs, probabilities))
             self._count([marginal for marginal in larger if marginal not in self._larger])
             answers = (answer_marginal(probabilities, marginal, self._views) for marginal in larger)
             gains = map(self._score_larger, larger, answers)
             return {pair: float(scores[pair]) for pair in pairs} | dict(zip(larger, gains, strict=True))
 
-        def score(marginals: Sequence[Marginal]) -> list[float]:
-            return [score_all()[marginal] for marginal in marginals]
-
         every: list[Marginal] = [*pairs, *larger]
-        left, asked = every, []
+        left, asked = every, list[Marginal]()
         for _ in range(times):
-            marginal = self._select(left, functools.partial(score, left))
+            if asked:
+                known = set(self._views.find_attributes(asked[-1]))
+                left = [other for other in left if len(known & set(self._views.find_attributes(other))) < 2] or every
+            marginal = self._select(left, score)
             self._answer(marginal, answer_marginal(probabilities, marginal, self._views))
             asked.append(marginal)
-            known = set(self._views.find_attributes(marginal))
-            left = [other for other in left if len(known & set(self._views.find_attributes(other))) < 2] or every
         return asked
 
     def _find_larger(self) -> list[Marginal]:
@@ -292,8 +279,14 @@ class QueryDiscriminator:
         errors = counts - expected
         return [errors, expected]
 
-    def _select(self, candidates: Sequence[AnyMarginal], score: Callable[[], Sequence[float]]) -> AnyMarginal:
-        return candidates[self._ledger.select(SELECTION_LABEL, score)]
+    def _select(self, candidates: Sequence[AnyMarginal], score: Callable[[], Scores]) -> AnyMarginal:
+        """Selects a candidate. What a cached `score` reads of rows, it reads within the first selection."""
+
+        def list_scores() -> list[float]:
+            scores = score()
+            return [float(scores[candidate]) for candidate in candidates]
+
+        return candidates[self._ledger.select(SELECTION_LABEL, list_scores)]
 
     def _answer(self, marginal: Marginal, expected: Probabilities) -> None:
         """Releases a marginal's counts, and draws those that noise explains towards what the generator expected."""
