@@ -293,22 +293,20 @@ class NumberTree:
     def _tails(self) -> list[Floats]:
         """What the second half of each segment's first node of a width holds, as far as those nearer by tell.
 
-        Each is twice as wide as the one before. Where they fall off, the next one is to that as that to its own.
-        Shapes: (segments,), one a height; NaN where nothing falls off.
+        Each is twice as wide as the one before. Shapes: (segments,), one a height; NaN where nothing falls off.
         """
         segments = self._segments
-        last = np.full((2, len(segments.bases)), np.nan)
+        last = np.full((3, len(segments.bases)), np.nan)
         tails = [last[0]]
         for height in range(1, len(self._scales)):
             below, rights = self._scales[height - 1], segments.bases + (np.int64(1) << (height - 1))
-            falls = (last[1] > 0) & (last[1] < last[0])
-            tails.append(np.where(falls, last[1] ** 2 / np.where(falls, last[0], 1.0), np.nan))
+            tails.append(_go_on(*last))
             places, known = below.find(rights)
             mine = np.flatnonzero(known & (rights < segments.ends))
             counts, stddevs = below.counts[places[mine]], np.sqrt(below.variances[places[mine]])
-            held = np.full(len(rights), np.nan)
-            held[mine] = np.where(falls[mine], _draw_towards(counts, stddevs, tails[-1][mine]), counts)
-            last = np.stack([last[1], held])
+            held, expected = np.full(len(rights), np.nan), tails[-1][mine]
+            held[mine] = np.where(np.isnan(expected), counts, _draw_towards(counts, stddevs, expected))
+            last = np.stack([*last[1:], held])
         return tails
 
     @cached_property
@@ -384,11 +382,25 @@ class NumberTree:
         )
 
 
+def _go_on(first: Floats, second: Floats, third: Floats) -> Floats:
+    """What comes after three counts where the third is below the second, else NaN; the first may be unknown, as NaN.
+
+    Their logarithms go on along the parabola through them, as those of a lognormal density do, or straight on, as
+    Pareto's, where it would bend up or the first is not known: a straight line alone draws most tails out too far.
+    Shapes: (n,) each.
+    """
+    falls = (third > 0) & (third < second)
+    rate = third / np.where(falls, second, 1.0)
+    # One that is not above 0 rose to the second as steeply as can be.
+    bend = np.where(np.isnan(first), 1.0, np.clip(rate * first / np.where(falls, second, 1.0), 0.0, 1.0))
+    return np.where(falls, third * rate * bend, np.nan)
+
+
 def _draw_towards(counts: Floats, stddevs: Floats, expected: Floats) -> Floats:
     """Noisy counts drawn towards what is expected, which may be off by as much as itself: the means by Bayes' rule.
 
     What stands out of noise stays. Shapes: (n,) each.
     """
-    weights = expected**2 / (expected**2 + stddevs**2)
+    weights = expected**2 / np.maximum(expected**2 + stddevs**2, np.finfo(np.float64).tiny)
     drawn: Floats = np.where(counts > _STANDS_OUT * stddevs, counts, weights * counts + (1 - weights) * expected)
     return drawn

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpwgan.marginals import number_tree
-from dpwgan.marginals.number_tree import Look, NumberTree, count_looks, lay_out_first
+from dpwgan.marginals.number_tree import Intervals, Look, NumberTree, count_looks, lay_out_first
 
 
 def draw_partition(levels: int, rng: np.random.Generator, *, cuts: tuple[int, ...] = ()) -> np.ndarray:
@@ -154,6 +154,15 @@ def test_an_empty_stretch_is_counted_as_one_when_nothing_stands_out_in_it(levels
     assert (~inside).sum() < 30
 
 
+def find_intervals(counts: np.ndarray, *, stddev: float, rng: np.random.Generator) -> Intervals:
+    """What all looks together make of exact counts."""
+    looks = [take_look(counts, lay_out_first(len(counts)), stddev=stddev, rng=rng)]
+    for left in reversed(range(1, count_looks(len(counts)))):
+        starts = NumberTree(looks, levels=len(counts)).refine(looks_left=left)
+        looks.append(take_look(counts, starts, stddev=stddev, rng=rng))
+    return NumberTree(looks, levels=len(counts)).split(totals=np.array([counts.sum()]))
+
+
 def spread_tail(levels: int, *, records: int) -> np.ndarray:
     """Counts of the blocks [2^k, 2^(k+1)) of a tail that halves from one to the next, evenly inside."""
     counts = np.zeros(levels)
@@ -171,14 +180,43 @@ def test_the_mean_of_a_long_tail_is_kept_where_noise_hides_its_end(drawn, monkey
     counts = spread_tail(levels, records=records)
     means = []
     for _ in range(60):
-        looks = [take_look(counts, lay_out_first(levels), stddev=stddev, rng=rng)]
-        for left in (2, 1):
-            starts = NumberTree(looks, levels=levels).refine(looks_left=left)
-            looks.append(take_look(counts, starts, stddev=stddev, rng=rng))
-        found = NumberTree(looks, levels=levels).split(totals=np.array([float(records)]))
+        found = find_intervals(counts, stddev=stddev, rng=rng)
         means.append(found.masses @ (found.starts + (found.sizes - 1) / 2) / records)
     off = np.mean(means) / (counts @ np.arange(levels) / records) - 1
     assert (abs(off) < 0.06) == drawn
+
+
+def go_straight_on(first: np.ndarray, second: np.ndarray, third: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where((third > 0) & (third < second), third**2 / second, np.nan)
+
+
+@pytest.mark.parametrize("bent", [True, False], ids=["as it is", "broken twin: straight on"])
+def test_a_bell_in_a_wide_range_comes_out_as_wide_as_it_is(bent, monkeypatch):
+    if not bent:
+        monkeypatch.setattr(number_tree, "_go_on", go_straight_on)
+    levels, stddev, rng = 1 << 20, 90.0, np.random.default_rng(4)
+    density = np.exp(-(((np.arange(levels) - 50_000) / 10_000) ** 2) / 2)
+    counts = 20_000 * density / density.sum()
+    deviations = []
+    for _ in range(40):
+        found = find_intervals(counts, stddev=stddev, rng=rng)
+        shares, middles = found.masses / 20_000, found.starts + (found.sizes - 1) / 2
+        squares = np.square(middles - shares @ middles) + (found.sizes**2 - 1) / 12
+        deviations.append(np.sqrt(shares @ squares) / 10_000)
+    assert (np.mean(deviations) < 1.17) == bent
+
+
+@given(st.floats(-3, 3), st.floats(-8, -0.1), st.floats(-3, 3))
+def test_a_tail_goes_on_along_its_parabola_or_straight_where_that_bends_up(first, second, third):
+    logarithms = np.cumsum([5.0, first, second, min(second + third, -0.1)])
+    one, two, three = np.exp(logarithms[1:])[:, np.newaxis]
+    falls, bend = np.diff(logarithms[1:])[1], min(np.diff(logarithms[1:], n=2)[0], 0.0)
+    assert number_tree._go_on(one, two, three)[0] == pytest.approx(np.exp(logarithms[-1] + falls + bend))
+    assert number_tree._go_on(np.full(1, np.nan), two, three)[0] == pytest.approx(np.exp(logarithms[-1] + falls))
+    assert number_tree._go_on(-one, two, three)[0] == 0.0
+    assert np.isnan(number_tree._go_on(one, three, two)[0])
+    assert np.isnan(number_tree._go_on(one, two, -three)[0])
 
 
 @given(st.floats(-30, 30), st.floats(1, 50), st.floats(1, 100))
