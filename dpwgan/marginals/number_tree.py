@@ -300,7 +300,8 @@ class NumberTree:
         tails = [last[0]]
         for height in range(1, len(self._scales)):
             below, rights = self._scales[height - 1], segments.bases + (np.int64(1) << (height - 1))
-            tails.append(_go_on(*last))
+            # The range may end before the last one is as wide.
+            tails.append(_go_on(*last) * np.clip((segments.ends - rights) / 2 ** (height - 1), 0.0, 1.0))
             places, known = below.find(rights)
             mine = np.flatnonzero(known & (rights < segments.ends))
             counts, stddevs = below.counts[places[mine]], np.sqrt(below.variances[places[mine]])

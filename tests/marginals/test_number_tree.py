@@ -207,6 +207,13 @@ def test_a_bell_in_a_wide_range_comes_out_as_wide_as_it_is(bent, monkeypatch):
     assert (np.mean(deviations) < 1.17) == bent
 
 
+def test_a_tail_goes_on_to_the_end_of_the_range_alone():
+    starts, levels = np.array([0, 1, *2 ** np.arange(1, 8)]), 160
+    tree = NumberTree([Look(starts=starts, counts=2.0 ** -np.arange(9), variance=1e-12)], levels=levels)
+    assert tree._tails[-1] == pytest.approx(2.0**-8 * (160 - 128) / 128)
+    assert tree._tails[-2] == pytest.approx(2.0**-7)
+
+
 @given(st.floats(-3, 3), st.floats(-8, -0.1), st.floats(-3, 3))
 def test_a_tail_goes_on_along_its_parabola_or_straight_where_that_bends_up(first, second, third):
     logarithms = np.cumsum([5.0, first, second, min(second + third, -0.1)])
