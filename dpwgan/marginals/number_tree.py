@@ -269,9 +269,10 @@ class NumberTree:
         # The first node of a segment parts all that is below a level from what lies farther out.
         segment = self._segments.find(starts)
         expected = np.where(starts == self._segments.bases[segment], tails[segment], np.nan)
-        outer = np.flatnonzero(has_right & ~np.isnan(expected))
-        stddevs = np.sqrt(left_share[outer] * right_variance[outer])
-        held = _draw_towards((masses - fitted)[outer], stddevs, expected[outer])
+        stddevs = np.sqrt(left_share * right_variance)
+        # What stands out is no tail's end, and then the first half may be mere noise itself.
+        outer = np.flatnonzero(has_right & ~np.isnan(expected) & (masses - fitted <= _STANDS_OUT * stddevs))
+        held = _draw_towards((masses - fitted)[outer], stddevs[outer], expected[outer])
         left_mass[outer] = masses[outer] - np.clip(held, 0.0, masses[outer])
         exists = np.stack((np.ones(len(starts), bool), has_right), axis=1).ravel()
         halves = np.stack((starts, rights), axis=1).ravel()
