@@ -214,6 +214,14 @@ def test_a_tail_goes_on_to_the_end_of_the_range_alone():
     assert tree._tails[-2] == pytest.approx(2.0**-7)
 
 
+def test_mere_noise_below_all_records_is_cleared_even_where_it_falls_off_like_a_tail():
+    counts = np.array([2.0, 8, 3, 3, 1, 1, 1, 1, *[0.0] * 16, *[1_000] * 8])
+    tree = NumberTree([Look(starts=np.arange(32), counts=counts, variance=25.0)], levels=32)
+    assert not np.isnan(tree._tails[-1])
+    found = tree.split(totals=np.array([8_000.0]))
+    assert found.masses[found.starts < 24].sum() == 0.0
+
+
 @given(st.floats(-3, 3), st.floats(-8, -0.1), st.floats(-3, 3))
 def test_a_tail_goes_on_along_its_parabola_or_straight_where_that_bends_up(first, second, third):
     logarithms = np.cumsum([5.0, first, second, min(second + third, -0.1)])
