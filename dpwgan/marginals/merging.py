@@ -159,7 +159,6 @@ def _cut_intervals(intervals: Intervals, *, most_count: float, round_steps: Roun
 
     The density keeps what each interval holds, and pieces with rounder levels in them hold more of it. Single levels
     are no part of it: a heap says nothing of its neighbours.
-    Source: Fritsch and Carlson 1980 (monotone cubic interpolation, here of the distribution function).
     """
     is_single = intervals.sizes == 1
     pieces = np.clip(np.ceil(intervals.masses / most_count), _SMOOTH_PIECES, _MOST_PIECES).astype(np.int64)
@@ -173,11 +172,8 @@ def _cut_intervals(intervals: Intervals, *, most_count: float, round_steps: Roun
     heights = np.append(0.0, np.cumsum(wide_masses[~is_single]))
     masses = intervals.masses[parts].copy()
     if np.any(pieces > 1):
-        from scipy.interpolate import PchipInterpolator  # here, because a plan needs none of it
-
-        smooth = PchipInterpolator(knots, heights)
         places = np.append(0.0, np.cumsum(np.where(is_single[parts], 0, sizes).astype(np.float64)))
-        drawn = np.maximum(np.diff(smooth(places)), 0.0)
+        drawn = np.maximum(np.diff(_interpolate(knots, heights, places)), 0.0)
         if round_steps is not None:
             drawn *= round_steps.weigh(starts, sizes)
         sums = np.bincount(parts, drawn)[parts]
@@ -196,6 +192,28 @@ def _cut_intervals(intervals: Intervals, *, most_count: float, round_steps: Roun
         variances=intervals.variances[parts] * shares,
         is_inner=np.zeros(len(parts), bool),
     )
+
+
+def _interpolate(knots: Floats, heights: Floats, places: Floats) -> Floats:
+    """A rising curve through points, read at places between them: a straight line through two alone.
+
+    At a knot it rises as steeply as densities do whose logarithms lie on a line between the middles of its intervals,
+    so that of an interval far wider than its tail nearly all comes to lie where it begins.
+    Source: Gregory and Delbourgo 1982 (rational quadratic interpolation, monotone whatever the slopes).
+    """
+    widths, rises = np.diff(knots), np.diff(heights)
+    density = rises / widths
+    with np.errstate(divide="ignore"):
+        logarithms = np.log(density)
+    inner = (logarithms[:-1] * widths[1:] + logarithms[1:] * widths[:-1]) / (widths[1:] + widths[:-1])
+    slopes = np.concatenate((density[:1], np.exp(inner), density[-1:]))
+    own = np.searchsorted(knots[1:-1], places, side="right")
+    along = (places - knots[own]) / widths[own]
+    both = along * (1.0 - along)
+    below = density[own] + (slopes[own] + slopes[own + 1] - 2.0 * density[own]) * both
+    shares = (density[own] * along**2 + slopes[own] * both) / np.where(below > 0, below, 1.0)
+    curve: Floats = heights[own] + rises[own] * shares
+    return curve
 
 
 def _take_parts(sizes: Integers, pieces: Integers, parts: Integers, within: Integers) -> Integers:

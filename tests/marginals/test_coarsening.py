@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from dpwgan.errors import DpwganError, InputError, UsageError
+from dpwgan.marginals import merging
 from dpwgan.marginals.coarsening import Coarsening
 from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.merging import _merge_neighbours, _spread, coarsen
+from dpwgan.marginals.number_tree import Intervals
 from dpwgan.marginals.one_ways import plan_one_ways
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
@@ -230,6 +232,38 @@ def test_ordered_categories_are_merged_with_neighbours_when_they_are_rare():
     cells = np.repeat(list("123456789"), [90, 8, 8, 8, 90, 1, 90, 8, 8]).tolist()
     _, encoded = encode(column, cells)
     assert release(encoded, stddev=0.01, least_count=15.0).parts[0].groups.tolist() == [0, 1, 1, 1, 2, 3, 4, 5, 5]
+
+
+@given(st.lists(st.tuples(st.integers(1, 10**9), st.integers(0, 10**5)), min_size=1, max_size=8))
+def test_the_curve_through_what_intervals_hold_rises_and_meets_it_at_their_ends(intervals):
+    widths, masses = np.array(intervals, float).T
+    knots, heights = np.append(0.0, np.cumsum(widths)), np.append(0.0, np.cumsum(masses))
+    tolerance = 1e-9 * max(1.0, heights[-1])
+    assert merging._interpolate(knots, heights, knots) == pytest.approx(heights, abs=tolerance)
+    between = np.linspace(0.0, knots[-1], 1_000)
+    curve = merging._interpolate(knots, heights, between)
+    assert np.all(np.diff(curve) >= -tolerance)
+    even = merging._interpolate(knots, knots, between)
+    assert even == pytest.approx(between, rel=1e-9)
+
+
+@pytest.mark.parametrize("smooth", [True, False], ids=["as it is", "broken twin: evenly"])
+def test_a_tail_lies_near_the_bulk_where_its_interval_goes_far_beyond(smooth, monkeypatch):
+    if not smooth:
+        monkeypatch.setattr(merging, "_interpolate", lambda knots, heights, places: np.interp(places, knots, heights))
+    starts, masses = np.array([0, 1_000, 2_000]), np.array([9_000.0, 900.0, 100.0])
+    whole = Intervals(
+        starts=starts,
+        sizes=np.diff(starts, append=1_000_000),
+        masses=masses,
+        counts=masses,
+        variances=np.ones(3),
+        is_inner=np.zeros(3, bool),
+    )
+    pieces = merging._cut_intervals(whole, most_count=50.0)
+    near = pieces.masses[(pieces.starts >= 2_000) & (pieces.starts < 130_000)].sum()
+    assert pieces.masses.sum() == pytest.approx(10_000)
+    assert (near > 90.0) == smooth
 
 
 @given(st.lists(st.floats(-100, 100), min_size=1, max_size=6), st.integers(0, 2**31))
