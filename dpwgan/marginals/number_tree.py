@@ -235,9 +235,8 @@ class NumberTree:
             ends = places[~inner]
             parts = (scale.sizes, scale.counts, scale.variances, scale.is_inner)
             found.append((starts[~inner], masses[~inner], *(part[ends] for part in parts)))
-            least = _LEAST_NEAR if 1 << max(0, height - 1) <= spread else _LEAST_FAR
             tails = self._tails[height] if spread else np.full(len(segments.bases), np.nan)
-            starts, masses = self._halve(starts[inner], masses[inner], height=height, least=least, tails=tails)
+            starts, masses = self._halve(starts[inner], masses[inner], height=height, spread=spread, tails=tails)
         firsts, masses, sizes, counts, variances, is_inner = (
             np.concatenate(parts) for parts in zip(*found, strict=True)
         )
@@ -252,7 +251,7 @@ class NumberTree:
         )
 
     def _halve(
-        self, starts: Integers, masses: Floats, *, height: int, least: float, tails: Floats
+        self, starts: Integers, masses: Floats, *, height: int, spread: int, tails: Floats
     ) -> tuple[Integers, Floats]:
         if not len(starts):
             return starts, masses
@@ -265,7 +264,7 @@ class NumberTree:
         # What the halves are off their node's mass is shared in the ratio of their variances.
         left_share = below.variances[left] / (below.variances[left] + right_variance)
         fitted = below.counts[left] + left_share * (masses - below.counts[left] - right_count)
-        left_mass = np.where(has_right, self._clear(fitted, masses, left, right, below, least), masses)
+        left_mass = np.where(has_right, self._clear(fitted, masses, left, right, below, spread), masses)
         # The first node of a segment parts all that is below a level from what lies farther out.
         segment = self._segments.find(starts)
         expected = np.where(starts == self._segments.bases[segment], tails[segment], np.nan)
@@ -279,13 +278,16 @@ class NumberTree:
         return halves[exists], np.stack((left_mass, masses - left_mass), axis=1).ravel()[exists]
 
     def _clear(
-        self, left_mass: Floats, masses: Floats, left: Integers, right: Integers, below: _Scale, least: float
+        self, left_mass: Floats, masses: Floats, left: Integers, right: Integers, below: _Scale, spread: int
     ) -> Floats:
         """Moves all of a node's mass to one half where the other one is mere noise with nothing to tell apart in it."""
         left_variance, right_variance = below.variances[left], below.variances[right]
-        noise = least * np.sqrt(left_variance * right_variance / (left_variance + right_variance))
-        left_is_noise = ~below.is_split[left] & (left_mass < noise)
-        right_is_noise = ~below.is_split[right] & (masses - left_mass < noise)
+        noise = np.sqrt(left_variance * right_variance / (left_variance + right_variance))
+        left_least, right_least = (
+            np.where(below.sizes[half] <= spread, _LEAST_NEAR, _LEAST_FAR) * noise for half in (left, right)
+        )
+        left_is_noise = ~below.is_split[left] & (left_mass < left_least)
+        right_is_noise = ~below.is_split[right] & (masses - left_mass < right_least)
         cleared = np.where(left_is_noise & ~right_is_noise, 0.0, left_mass)
         cleared = np.where(right_is_noise & ~left_is_noise, masses, cleared)
         return np.clip(cleared, 0.0, masses)
