@@ -5,7 +5,7 @@ Everything here is post-processing of the released counts: nothing of it reads a
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from dpwgan.marginals.simplex import project_on_simplex
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 MOST_CELLS = 128
 """Groups that an attribute has at most, unless the caller says otherwise."""
@@ -99,12 +100,12 @@ class _Pieces:
             masses = project_on_simplex(
                 np.append(counts, roots), np.append(variances, root_variances), total=self._records
             )
-            intervals, merged = self._merge_levels(self._tree, least_count, totals=masses[groups:])
+            intervals, merged, known = self._merge_levels(self._tree, least_count, totals=masses[groups:])
             size = int(merged.max()) + 1
             sums = np.bincount(merged, intervals.masses, minlength=size)
             masses = np.append(masses[:groups], sums)
-            counts = np.append(counts, np.bincount(merged, intervals.counts, minlength=size))
-            variances = np.append(variances, np.bincount(merged, intervals.variances, minlength=size))
+            counts = np.append(counts, np.bincount(merged, known * intervals.counts, minlength=size))
+            variances = np.append(variances, np.bincount(merged, known * intervals.variances, minlength=size))
             # A group without a record in it is drawn from evenly.
             is_empty = sums[merged] <= 0
             levels = np.bincount(merged, intervals.sizes, minlength=size)
@@ -140,8 +141,10 @@ class _Pieces:
         labels[~is_missing] = merged + attribute.codes
         return _number_in_order(labels)
 
-    def _merge_levels(self, tree: NumberTree, least_count: float, *, totals: Floats) -> tuple[Intervals, Integers]:
-        """Intervals of levels, and the group of each."""
+    def _merge_levels(
+        self, tree: NumberTree, least_count: float, *, totals: Floats
+    ) -> tuple[Intervals, Integers, Flags]:
+        """Intervals of levels, the group of each, and whether its count is one of the group's."""
         intervals = _cut_intervals(
             tree.split(totals=totals), most_count=max(least_count, self._least_share), round_steps=self._round_steps
         )
@@ -150,8 +153,11 @@ class _Pieces:
         places = np.searchsorted(intervals.starts, self._attribute.cuts if bar < self._records else ())
         merged: list[Integers] = []
         for own in np.split(intervals.masses, places):
-            merged.append(_merge_neighbours(own, bar) + sum(map(len, merged)))
-        return intervals, _number_in_order(np.concatenate(merged))
+            merged.append(_merge_neighbours(own, bar, alone=least_count) + sum(map(len, merged)))
+        labels = _number_in_order(np.concatenate(merged))
+        # What holds nothing, beside what is large enough by itself, brings nothing but its noise.
+        has_large = np.bincount(labels, intervals.masses >= bar) > 0
+        return intervals, labels, (intervals.masses > 0) | ~has_large[labels]
 
 
 def _cut_intervals(intervals: Intervals, *, most_count: float, round_steps: RoundSteps | None = None) -> Intervals:
@@ -198,20 +204,22 @@ def _interpolate(knots: Floats, heights: Floats, places: Floats) -> Floats:
     """A rising curve through points, read at places between them: a straight line through two alone.
 
     At a knot it rises as steeply as densities do whose logarithms lie on a line between the middles of its intervals,
-    so that of an interval far wider than its tail nearly all comes to lie where it begins.
+    so that of an interval far wider than its tail nearly all comes to lie where it begins. Beside one that holds
+    nothing an interval's density is its own: values may end there as they may go on.
     Source: Gregory and Delbourgo 1982 (rational quadratic interpolation, monotone whatever the slopes).
     """
     widths, rises = np.diff(knots), np.diff(heights)
     density = rises / widths
-    with np.errstate(divide="ignore"):
-        logarithms = np.log(density)
+    logarithms = np.log(np.where(density > 0, density, 1.0))
     inner = (logarithms[:-1] * widths[1:] + logarithms[1:] * widths[:-1]) / (widths[1:] + widths[:-1])
-    slopes = np.concatenate((density[:1], np.exp(inner), density[-1:]))
+    joined = (density[:-1] > 0) & (density[1:] > 0)
+    begins, ends = density.copy(), density.copy()
+    begins[1:][joined] = ends[:-1][joined] = np.exp(inner)[joined]
     own = np.searchsorted(knots[1:-1], places, side="right")
     along = (places - knots[own]) / widths[own]
     both = along * (1.0 - along)
-    below = density[own] + (slopes[own] + slopes[own + 1] - 2.0 * density[own]) * both
-    shares = (density[own] * along**2 + slopes[own] * both) / np.where(below > 0, below, 1.0)
+    below = density[own] + (begins[own] + ends[own] - 2.0 * density[own]) * both
+    shares = (density[own] * along**2 + begins[own] * both) / np.where(below > 0, below, 1.0)
     curve: Floats = heights[own] + rises[own] * shares
     return curve
 
@@ -244,13 +252,15 @@ def _merge_kinds(
     return labels
 
 
-def _merge_neighbours(counts: Iterable[float], least_count: float) -> Integers:
+def _merge_neighbours(counts: Floats, least_count: float, *, alone: float | None = None) -> Integers:
     """Gives runs of small neighbours one label as soon as they reach the threshold together.
 
-    What is left at the end of a run joins the run's last group; runs too small for a group of their own share one.
+    What is left at the end of a run joins the run's last group. A run too small for a group, of less than `alone`, else
+    than the threshold, joins the smaller of the two beside it: rows of one group are spread over all of it, whatever
+    their other columns say, so nothing else may lie between.
     """
     labels: list[int] = []
-    shared: int | None = None
+    small: list[tuple[int, int]] = []
     for is_large, run in itertools.groupby(counts, key=lambda count: bool(count >= least_count)):
         first = len(labels)
         if is_large:
@@ -264,12 +274,15 @@ def _merge_neighbours(counts: Iterable[float], least_count: float) -> Integers:
             if total >= least_count:
                 group_starts.append(position + 1)
                 total = 0.0
-        leftover = group_starts[-1]
+        leftover, end = group_starts[-1], len(labels)
         if leftover > first:
-            labels[leftover:] = [group_starts[-2]] * (len(labels) - leftover)
-        else:
-            shared = first if shared is None else shared
-            labels[first:] = [shared] * (len(labels) - first)
+            labels[leftover:] = [group_starts[-2]] * (end - leftover)
+        elif total < (least_count if alone is None else alone):
+            small.append((first, end))
+    for first, end in small:
+        beside = [place for place in (first - 1, end) if 0 <= place < len(labels)]
+        if beside:
+            labels[first:end] = [labels[min(beside, key=lambda place: counts[place])]] * (end - first)
     return np.array(labels, np.int64)
 
 

@@ -1,9 +1,10 @@
 """How numbers are rounded: a released histogram of the largest step that divides each value.
 
-The steps are public, 1, 5, 10, 50 and so on times what may be written, or those of a clock; each divides the next. A
-band of magnitude has a count for each step, of the values that it is the largest to divide. Levels that were found to
-be alone are left out: what is known of them needs no steps. The rest is post-processing: in each interval, a level is
-as likely as its step makes it, such that all intervals together hold as many as were counted.
+The steps are public, 1, 5, 10, 50 and so on times what may be written, or those of a clock; each divides the next. All
+divide 0, to which nobody rounds for that: it counts as of the finest. A band of magnitude has a count for each step, of
+the values that it is the largest to divide. Levels that were found to be alone are left out: what is known of them
+needs no steps. The rest is post-processing: in each interval, a level is as likely as its step makes it, such that all
+intervals together hold as many as were counted.
 Source: Deming and Stephan 1940 (iterative proportional fitting).
 """
 
@@ -67,9 +68,14 @@ class RoundSteps:
         ratio = np.append(self.steps[1:] // self.steps[:-1], 2)[places]
         first, last = ((ends - self.zero - 1) // step for ends in (starts, starts + sizes))
         first, last = (np.where(is_last, ends, ends - ends // ratio) for ends in (first, last))
-        number = first + 1 + np.minimum((rng.random(len(starts)) * (last - first)).astype(np.int64), last - first - 1)
+        # The number 0 is the last of those of the finest step, and is left out of those of the coarsest.
+        has_zero = _hold(starts, sizes, self.zero)
+        many = last - first + has_zero * ((places == 0).astype(np.int64) - is_last)
+        number = first + 1 + np.minimum((rng.random(len(starts)) * many).astype(np.int64), many - 1)
+        is_zero = has_zero & (places == 0) & (number > last)
+        number += has_zero & is_last & (number >= 0)
         levels = np.where(is_last, number, number + (number - 1) // (ratio - 1)) * step + self.zero
-        inside: Integers = np.clip(levels, starts, starts + sizes - 1)
+        inside: Integers = np.clip(np.where(is_zero, self.zero, levels), starts, starts + sizes - 1)
         return inside
 
     def _weigh_steps(self, starts: Integers, sizes: Integers) -> Floats:
@@ -97,7 +103,16 @@ def count_levels(starts: Integers, sizes: Integers, *, zero: int, steps: Integer
     below, ends = (-(-(levels[:, None] - zero) // steps) for levels in (starts, starts + sizes))
     multiples: Integers = ends - below
     multiples[:, :-1] -= multiples[:, 1:]
+    has_zero = _hold(starts, sizes, zero).astype(np.int64)
+    multiples[:, -1] -= has_zero
+    multiples[:, 0] += has_zero
     return multiples
+
+
+def _hold(starts: Integers, sizes: Integers, level: int) -> Flags:
+    """Which intervals a level is in."""
+    flags: Flags = (starts <= level) & (level < starts + sizes)
+    return flags
 
 
 def find_steps(levels: Integers, *, zero: int, steps: Sequence[int]) -> Integers:
@@ -105,7 +120,7 @@ def find_steps(levels: Integers, *, zero: int, steps: Sequence[int]) -> Integers
     numbers, found = levels - zero, np.zeros(len(levels), np.int64)
     left = np.arange(len(levels))
     for step in steps[1:]:
-        left = left[numbers[left] % step == 0]
+        left = left[(numbers[left] % step == 0) & (numbers[left] != 0)]
         found[left] += 1
     return found
 

@@ -55,7 +55,10 @@ def test_numbers_of_many_levels_have_round_steps_by_the_digit_or_by_the_clock():
 def test_levels_of_an_interval_are_counted_and_drawn_by_their_largest_step(zero, start, size):
     levels = np.arange(start, start + size)
     found = find_steps(levels, zero=zero, steps=STEPS.tolist())
-    by_hand = [max(place for place, step in enumerate(STEPS) if (level - zero) % step == 0) for level in levels]
+    by_hand = [
+        max(place for place, step in enumerate(STEPS) if (level - zero) % step == 0) if level != zero else 0
+        for level in levels
+    ]
     assert found.tolist() == by_hand
     counted = count_levels(np.array([start]), np.array([size]), zero=zero, steps=STEPS)
     assert counted.tolist() == [np.bincount(found, minlength=len(STEPS)).tolist()]
