@@ -179,7 +179,9 @@ def _cut_intervals(intervals: Intervals, *, most_count: float, round_steps: Roun
     masses = intervals.masses[parts].copy()
     if np.any(pieces > 1):
         places = np.append(0.0, np.cumsum(np.where(is_single[parts], 0, sizes).astype(np.float64)))
-        drawn = np.maximum(np.diff(_interpolate(knots, heights, places)), 0.0)
+        firsts, ends = intervals.starts[~is_single], (intervals.starts + intervals.sizes)[~is_single]
+        curve = _interpolate(knots, heights, places, joined=ends[:-1] == firsts[1:])
+        drawn = np.maximum(np.diff(curve), 0.0)
         if round_steps is not None:
             drawn *= round_steps.weigh(starts, sizes)
         sums = np.bincount(parts, drawn)[parts]
@@ -200,19 +202,19 @@ def _cut_intervals(intervals: Intervals, *, most_count: float, round_steps: Roun
     )
 
 
-def _interpolate(knots: Floats, heights: Floats, places: Floats) -> Floats:
+def _interpolate(knots: Floats, heights: Floats, places: Floats, *, joined: Flags) -> Floats:
     """A rising curve through points, read at places between them: a straight line through two alone.
 
     At a knot it rises as steeply as densities do whose logarithms lie on a line between the middles of its intervals,
     so that of an interval far wider than its tail nearly all comes to lie where it begins. Beside one that holds
-    nothing an interval's density is its own: values may end there as they may go on.
+    nothing, or where intervals are not `joined` (k - 2,) since a heap is between, it rises as on the whole interval.
     Source: Gregory and Delbourgo 1982 (rational quadratic interpolation, monotone whatever the slopes).
     """
     widths, rises = np.diff(knots), np.diff(heights)
     density = rises / widths
     logarithms = np.log(np.where(density > 0, density, 1.0))
     inner = (logarithms[:-1] * widths[1:] + logarithms[1:] * widths[:-1]) / (widths[1:] + widths[:-1])
-    joined = (density[:-1] > 0) & (density[1:] > 0)
+    joined = joined & (density[:-1] > 0) & (density[1:] > 0)
     begins, ends = density.copy(), density.copy()
     begins[1:][joined] = ends[:-1][joined] = np.exp(inner)[joined]
     own = np.searchsorted(knots[1:-1], places, side="right")

@@ -46,8 +46,8 @@ MOST_BLOCKS = _MOST_REFINED << _HALVINGS
 _STANDS_OUT = 4.0
 """How many stddevs of its noise a block must hold to be looked into."""
 
-_SPLIT_PENALTY = 9.0
-"""What a further interval must take off the chi-square of the fit: a lone difference counts from 3 stddevs on."""
+_SPLIT_PENALTY = 6.0
+"""What a further interval must take off the chi-square of the fit: a lone difference counts from 2.4 stddevs on."""
 
 _LEAST_NEAR, _LEAST_FAR = 1.0, 3.0
 """How many stddevs an interval must hold, lest what it holds be given to the other half of the node that it halves.

@@ -245,18 +245,21 @@ def test_the_curve_through_what_intervals_hold_rises_and_meets_it_at_their_ends(
     widths, masses = np.array(intervals, float).T
     knots, heights = np.append(0.0, np.cumsum(widths)), np.append(0.0, np.cumsum(masses))
     tolerance = 1e-9 * max(1.0, heights[-1])
-    assert merging._interpolate(knots, heights, knots) == pytest.approx(heights, abs=tolerance)
+    joined = np.arange(len(widths) - 1) % 3 > 0
+    assert merging._interpolate(knots, heights, knots, joined=joined) == pytest.approx(heights, abs=tolerance)
     between = np.linspace(0.0, knots[-1], 1_000)
-    curve = merging._interpolate(knots, heights, between)
+    curve = merging._interpolate(knots, heights, between, joined=joined)
     assert np.all(np.diff(curve) >= -tolerance)
-    even = merging._interpolate(knots, knots, between)
+    even = merging._interpolate(knots, knots, between, joined=joined)
     assert even == pytest.approx(between, rel=1e-9)
 
 
 @pytest.mark.parametrize("smooth", [True, False], ids=["as it is", "broken twin: evenly"])
 def test_a_tail_lies_near_the_bulk_where_its_interval_goes_far_beyond(smooth, monkeypatch):
     if not smooth:
-        monkeypatch.setattr(merging, "_interpolate", lambda knots, heights, places: np.interp(places, knots, heights))
+        monkeypatch.setattr(
+            merging, "_interpolate", lambda knots, heights, places, **_: np.interp(places, knots, heights)
+        )
     starts, masses = np.array([0, 1_000, 2_000]), np.array([9_000.0, 900.0, 100.0])
     whole = Intervals(
         starts=starts,
@@ -270,6 +273,13 @@ def test_a_tail_lies_near_the_bulk_where_its_interval_goes_far_beyond(smooth, mo
     near = pieces.masses[(pieces.starts >= 2_000) & (pieces.starts < 130_000)].sum()
     assert pieces.masses.sum() == pytest.approx(10_000)
     assert (near > 90.0) == smooth
+
+
+def test_values_that_end_at_once_or_beside_a_heap_are_as_dense_to_the_end():
+    knots, heights = np.array([0.0, 10, 20, 30, 40]), np.array([0.0, 100, 500, 500, 500])
+    between = merging._interpolate(knots, heights, np.array([19.0, 35.0]), joined=np.array([False, True, True]))
+    assert between == pytest.approx([460.0, 500.0])
+    assert merging._interpolate(knots, heights, np.array([9.0]), joined=np.zeros(3, bool)) == pytest.approx([90.0])
 
 
 @given(st.lists(st.floats(-100, 100), min_size=1, max_size=6), st.integers(0, 2**31))
