@@ -136,8 +136,7 @@ def main(arguments: list[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     try:
         if asked.command == "split":
-            images, labels = (read_idx(path.read_bytes(), name=str(path)) for path in (asked.images, asked.labels))
-            split(images, labels, asked.folder)
+            split(read_idx(asked.images), read_idx(asked.labels), asked.folder)
         elif (asked.synthetic is None) == (asked.reference is None):
             parser.error("give SYNTHETIC.npz, or --reference")
         elif asked.reference is not None:

@@ -19,13 +19,10 @@ on stderr. Exit code 0: every cell is there; 1: not; 2: usage; 130: stopped.
 """
 
 import argparse
-import datetime
 import gzip
 import hashlib
 import itertools
 import json
-import os
-import signal
 import statistics
 import subprocess
 import sys
@@ -84,28 +81,21 @@ def run_cell(
 ) -> Record:
     """Runs and scores one cell. What goes wrong is in the record: `ok` is false and `why` says it."""
     record = cell.describe() | {"delta": delta, "ok": False, "why": None, "scores": {}}
-    with tempfile.TemporaryDirectory() as scratch:
-        output = Path(scratch) / "out.npz"
-        try:
-            if cell.method.name in REFERENCES:
-                arguments = ["--reference", cell.method.name]
-            else:
-                files = [str(folder / "train.npz"), str(output), str(folder / "specs.json")]
-                command = [sys.executable, str(RUN), *files, repr(cell.epsilon), repr(delta)]
-                command += ["--method", cell.method.name, *cell.method.flags, "--quiet"]
-                if threads is not None and "threads" not in dict(cell.method.settings):
-                    command += ["--threads", str(threads)]
-                utility.call_product(command, Path(scratch), children, record)
-                check_claim(output, cell, delta, record)
-                arguments = [str(output)]
-            record["scores"] = score(folder, arguments, Path(scratch), children, record)
-            record["ok"] = True
-            if sheets is not None and cell.method.name not in REFERENCES:
-                record["sheet"] = make_sheet(cell, folder, output, sheets, children)
-        except CellError as error:
-            record["why"] = str(error)
-        except (OSError, ValueError) as error:  # one cell's misfortune leaves the others alone
-            record["why"] = f"the cell could not be run or read ({type(error).__name__}: {error})"
+    with utility.try_cell(record) as scratch:
+        output = scratch / "out.npz"
+        if cell.method.name in REFERENCES:
+            arguments = ["--reference", cell.method.name]
+        else:
+            files = [str(folder / "train.npz"), str(output), str(folder / "specs.json")]
+            command = [sys.executable, str(RUN), *files, repr(cell.epsilon), repr(delta)]
+            command += utility.list_flags(cell, threads=threads)
+            utility.call_product(command, scratch, children, record)
+            check_claim(output, cell, delta, record)
+            arguments = [str(output)]
+        record["scores"] = score(folder, arguments, scratch, children, record)
+        record["ok"] = True
+        if sheets is not None and cell.method.name not in REFERENCES:
+            record["sheet"] = make_sheet(cell, folder, output, sheets, children)
     return record
 
 
@@ -222,11 +212,6 @@ def _remarks(records: list[Record]) -> Iterator[str]:
 # -------------------------------------------------------------------------------------------------- command line
 
 
-def say(text: str) -> None:
-    """Writes a line of progress."""
-    print(f"images: {text}", file=sys.stderr, flush=True)
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Measures, or reports what was measured."""
     parser = make_parser()
@@ -244,39 +229,24 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(str(error))
     epsilons = list(dict.fromkeys(asked.epsilons))
     cells = plan_cells(digest, methods, epsilons, delta=asked.delta, runs=asked.runs)
-    stamp = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
-    results = asked.resume or Path("build") / "images" / f"{stamp}.jsonl"
-    finished: dict[str, Record] = {}
-    if asked.resume is not None and asked.resume.exists():
-        finished = {key: record for key, record in utility.read_results(asked.resume).items() if record["ok"]}
-    left = [cell for cell in cells if cell.key not in finished]
-    say(f"{len(left)} of {len(cells)} cells to run, results go to {results}")
+    work = utility.Measurement(cells, asked, name="images")
+    work.say(f"{len(work.left)} of {len(cells)} cells to run, results go to {work.results}")
     if asked.sheets is not None:
         asked.sheets.mkdir(parents=True, exist_ok=True)
-    threads = asked.threads or (max(1, len(os.sched_getaffinity(0)) // asked.jobs) if asked.jobs > 1 else None)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         command = [sys.executable, str(SCORES), "split", str(asked.images), str(asked.labels), name]
-        if left and subprocess.run(command, check=False).returncode != 0:
+        if work.left and subprocess.run(command, check=False).returncode != 0:
             return 1
 
         def run_one(cell: Cell, children: Children) -> Record:
-            return run_cell(cell, folder, children, delta=asked.delta, threads=threads, sheets=asked.sheets)
+            return run_cell(cell, folder, children, delta=asked.delta, threads=work.threads, sheets=asked.sheets)
 
-        before = signal.signal(signal.SIGTERM, utility.stop)
-        try:
-            made = utility.measure(left, run_one, results, jobs=asked.jobs, threads=threads, label=None, say=say)
-        except KeyboardInterrupt:
-            say(f"stopped; go on with --resume {results}")
-            return 130
-        finally:
-            signal.signal(signal.SIGTERM, before)
-    keys = {cell.key for cell in cells}
-    print(report([*(record for key, record in finished.items() if key in keys), *made]), end="")
-    failed = sum(not record["ok"] for record in made)
-    if failed:
-        say(f"{failed} of {len(cells)} cells failed; run them again with --resume {results}")
-    return 1 if failed else 0
+        made = work.run(run_one)
+    if made is None:
+        return 130
+    print(report([*work.done, *made]), end="")
+    return 1 if work.count_failed(made) else 0
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -38,6 +38,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -224,24 +225,19 @@ def run_cell(
 ) -> Record:
     """Runs and scores one cell. What goes wrong is in the record: `ok` is false and `why` says it."""
     record = cell.describe() | {"ok": False, "why": None, "scores": {}}
-    with tempfile.TemporaryDirectory() as scratch:
-        try:
-            if cell.method.is_reference:
-                arguments = ["--reference", cell.method.name]
+    with try_cell(record) as scratch:
+        if cell.method.is_reference:
+            arguments = ["--reference", cell.method.name]
+        else:
+            output = (keep or scratch) / f"{hashlib.sha256(cell.key.encode()).hexdigest()[:16]}.csv"
+            record["output"] = str(output) if keep else None
+            if cell.method.name in peers:
+                _run_peer(peers[cell.method.name], cell, folder, output, scratch, children, record)
             else:
-                output = (keep or Path(scratch)) / f"{hashlib.sha256(cell.key.encode()).hexdigest()[:16]}.csv"
-                record["output"] = str(output) if keep else None
-                if cell.method.name in peers:
-                    _run_peer(peers[cell.method.name], cell, folder, output, Path(scratch), children, record)
-                else:
-                    _run_product(cell, folder, output, Path(scratch), children, threads, record)
-                arguments = [str(output)]
-            record["scores"] = _score(folder, arguments, Path(scratch), children, record)
-            record["ok"] = True
-        except CellError as error:
-            record["why"] = str(error)
-        except (OSError, ValueError) as error:  # one cell's misfortune leaves the others alone
-            record["why"] = f"the cell could not be run or read ({type(error).__name__}: {error})"
+                _run_product(cell, folder, output, scratch, children, threads, record)
+            arguments = [str(output)]
+        record["scores"] = _score(folder, arguments, scratch, children, record)
+        record["ok"] = True
     return record
 
 
@@ -249,15 +245,30 @@ class CellError(Exception):
     """Why a cell does not count, in one sentence."""
 
 
+@contextmanager
+def try_cell(record: Record) -> Iterator[Path]:
+    """A cell's folder while it is run and scored. What goes wrong is in the record, and leaves other cells alone."""
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            yield Path(scratch)
+        except CellError as error:
+            record["why"] = str(error)
+        except (OSError, ValueError) as error:
+            record["why"] = f"the cell could not be run or read ({type(error).__name__}: {error})"
+
+
+def list_flags(cell: Cell, *, threads: int | None) -> list[str]:
+    """The flags that run.py gets for a cell."""
+    flags = ["--method", cell.method.name, *cell.method.flags, "--quiet"]
+    return flags if threads is None or "threads" in dict(cell.method.settings) else [*flags, "--threads", str(threads)]
+
+
 def _run_product(
     cell: Cell, folder: Path, output: Path, scratch: Path, children: Children, threads: int | None, record: Record
 ) -> None:
     specs = folder / "data-specs.json"
     command = [sys.executable, str(RUN), str(folder / "train.csv.gz"), str(output), str(specs), repr(cell.epsilon)]
-    command += ["--method", cell.method.name, *cell.method.flags, "--quiet"]
-    if threads is not None and "threads" not in dict(cell.method.settings):
-        command += ["--threads", str(threads)]
-    call_product(command, scratch, children, record)
+    call_product([*command, *list_flags(cell, threads=threads)], scratch, children, record)
     _check_claim(output, cell, record)
 
 
@@ -405,42 +416,70 @@ def read_results(path: Path) -> dict[str, Record]:
     return latest
 
 
-def measure(
-    cells: list[Cell],
-    run_one: Callable[[Cell, Children], Record],
-    results: Path,
-    *,
-    jobs: int,
-    threads: int | None,
-    label: str | None,
-    say: Callable[[str], None],
-) -> list[Record]:
-    """Runs the cells, appends each record to `results` as it comes, and gives them all."""
-    children = Children()
-    about = {"machine": describe_machine(), "versions": describe_versions(), "label": label}
-    records: list[Record] = []
+class Measurement:
+    """Cells to measure as the command line asks, those that a results file holds already, and those that are left."""
 
-    def work(cell: Cell) -> Record:
-        made_by = describe_code()  # now: the code may change while cells wait
-        record = run_one(cell, children)
-        date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-        return record | about | made_by | {"date": date, "jobs": jobs, "threads": threads}
+    def __init__(self, cells: list[Cell], asked: argparse.Namespace, *, name: str) -> None:
+        """Reads what is there; `name` is the program's."""
+        self.cells, self._name, self._jobs = cells, name, asked.jobs
+        stamp = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+        self.results = asked.resume or getattr(asked, "results", None) or Path("build") / name / f"{stamp}.jsonl"
+        there = asked.resume is not None and asked.resume.exists()
+        finished = {key: record for key, record in read_results(self.results).items() if record["ok"]} if there else {}
+        wanted = {cell.key for cell in cells}
+        self.done = [record for key, record in finished.items() if key in wanted]
+        self.left = [cell for cell in cells if cell.key not in finished]
+        spread = max(1, len(os.sched_getaffinity(0)) // asked.jobs) if asked.jobs > 1 else None
+        self.threads: int | None = asked.threads or spread
 
-    results.parent.mkdir(parents=True, exist_ok=True)
-    mend_last_line(results)
-    pool = ThreadPoolExecutor(jobs)
-    try:
-        with results.open("a") as stream:
-            for done in as_completed([pool.submit(work, cell) for cell in cells]):
-                record = done.result()
-                stream.write(json.dumps(record) + "\n")
-                stream.flush()
-                records.append(record)
-                say(f"{len(records)} of {len(cells)}: {summarise(record)}")
-    finally:
-        children.stop()
-        pool.shutdown(wait=True, cancel_futures=True)
-    return records
+    def say(self, text: str) -> None:
+        """Writes a line of progress."""
+        print(f"{self._name}: {text}", file=sys.stderr, flush=True)
+
+    def run(self, run_one: Callable[[Cell, Children], Record], *, label: str | None = None) -> list[Record] | None:
+        """Runs what is left, appends each record to the results as it comes, and gives them all; None if stopped."""
+        before = signal.signal(signal.SIGTERM, stop)
+        try:
+            return self._run(run_one, label=label)
+        except KeyboardInterrupt:
+            self.say(f"stopped; go on with --resume {self.results}")
+            return None
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+    def count_failed(self, made: list[Record]) -> int:
+        """How many cells do not count, which is said."""
+        failed = sum(not record["ok"] for record in made)
+        if failed:
+            self.say(f"{failed} of {len(self.cells)} cells failed; run them again with --resume {self.results}")
+        return failed
+
+    def _run(self, run_one: Callable[[Cell, Children], Record], *, label: str | None) -> list[Record]:
+        children = Children()
+        about = {"machine": describe_machine(), "versions": describe_versions(), "label": label}
+        records: list[Record] = []
+
+        def work(cell: Cell) -> Record:
+            made_by = describe_code()  # now: the code may change while cells wait
+            record = run_one(cell, children)
+            date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+            return record | about | made_by | {"date": date, "jobs": self._jobs, "threads": self.threads}
+
+        self.results.parent.mkdir(parents=True, exist_ok=True)
+        mend_last_line(self.results)
+        pool = ThreadPoolExecutor(self._jobs)
+        try:
+            with self.results.open("a") as stream:
+                for done in as_completed([pool.submit(work, cell) for cell in self.left]):
+                    record = done.result()
+                    stream.write(json.dumps(record) + "\n")
+                    stream.flush()
+                    records.append(record)
+                    self.say(f"{len(records)} of {len(self.left)}: {summarise(record)}")
+        finally:
+            children.stop()
+            pool.shutdown(wait=True, cancel_futures=True)
+        return records
 
 
 def mend_last_line(results: Path) -> None:
@@ -464,11 +503,6 @@ def summarise(record: Record) -> str:
         else ""
     )
     return f"{what}: {scores}{took}"
-
-
-def say(text: str) -> None:
-    """Writes a line of progress."""
-    print(f"utility: {text}", file=sys.stderr, flush=True)
 
 
 # --------------------------------------------------------------------------------------------------------- report
@@ -741,44 +775,28 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(str(error))
     cells = plan_cells({name: digest_split(folder) for name, folder in folders.items()}, methods, epsilons, asked.seeds)
     cells = list({cell.key: cell for cell in cells}.values())
-    stamp = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
-    results = asked.resume or asked.results or Path("build") / "utility" / f"{stamp}.jsonl"
-    finished: dict[str, Record] = {}
-    if asked.resume is not None and asked.resume.exists():
-        finished = {key: record for key, record in read_results(asked.resume).items() if record["ok"]}
-    wanted = {cell.key for cell in cells}
-    done = [record for key, record in finished.items() if key in wanted]
-    code = describe_code()["code_sha256"]
+    work = Measurement(cells, asked, name="utility")
+    code, done = describe_code()["code_sha256"], work.done
     if done:
         others = sum(record["code_sha256"] != code and not cell_of(record).method.is_reference for record in done)
-        say(
-            f"{len(done)} finished cells are in {results} and skipped, {others} of them made by other code than today's"
-        )
-    left = [cell for cell in cells if cell.key not in finished]
-    say(f"{len(left)} cells to run, results go to {results}")
+        skipped = f"{len(done)} finished cells are in {work.results} and skipped"
+        work.say(f"{skipped}, {others} of them made by other code than today's")
+    work.say(f"{len(work.left)} cells to run, results go to {work.results}")
     if asked.keep is not None:
         asked.keep.mkdir(parents=True, exist_ok=True)
-    threads = asked.threads or (max(1, len(os.sched_getaffinity(0)) // asked.jobs) if asked.jobs > 1 else None)
 
     def run_one(cell: Cell, children: Children) -> Record:
-        return run_cell(cell, folders[cell.table], children, threads=threads, keep=asked.keep, peers=commands)
+        return run_cell(cell, folders[cell.table], children, threads=work.threads, keep=asked.keep, peers=commands)
 
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        made = measure(left, run_one, results, jobs=asked.jobs, threads=threads, label=asked.label, say=say)
-    except KeyboardInterrupt:
-        say(f"stopped; go on with --resume {results}")
+    made = work.run(run_one, label=asked.label)
+    if made is None:
         return 130
-    finally:
-        signal.signal(signal.SIGTERM, before)
     records = [*done, *made]
     print(report(records, peers, monotone=asked.monotone), end="")
-    failed = sum(not record["ok"] for record in made)
-    if failed:
-        say(f"{failed} of {len(cells)} cells failed; run them again with --resume {results}")
+    failed = work.count_failed(made)
     falls = asked.monotone and not rises_everywhere(records)
     if falls:
-        say("the median of kway_3 does not rise with epsilon everywhere")
+        work.say("the median of kway_3 does not rise with epsilon everywhere")
     return 1 if failed or falls else 0
 
 

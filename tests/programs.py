@@ -4,9 +4,11 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from dpwgan.app import cli
 from dpwgan.app.book.book import new_book
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 
@@ -27,6 +29,15 @@ def call_module(name: str, *words: str | Path, **environment: str) -> subprocess
 def list_variables() -> dict[str, str]:
     """The environment, without what would change a run."""
     return {name: text for name, text in os.environ.items() if not name.startswith("DPWGAN_")}
+
+
+def run_on(folder: Path, lines: Iterable[str], specs: Mapping[str, Any], *flags: str, epsilon: str = "1.0") -> None:
+    """Runs the tool, in this process, on a table of these lines."""
+    folder.mkdir(exist_ok=True)
+    (folder / "data.csv").write_text("\n".join(lines) + "\n")
+    (folder / "specs.json").write_text(json.dumps(specs))
+    paths = (str(folder / name) for name in ("data.csv", "out.csv", "specs.json"))
+    assert cli.main((*paths, epsilon, "--device", "cpu", *flags), environment={}) == 0
 
 
 def read_claim(folder: Path, output: str = "out.csv") -> dict[str, Any]:

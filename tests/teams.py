@@ -94,6 +94,21 @@ def run_team(size: int, job: Callable[[Team], Any]) -> list[Any]:
     return run_together(make_workers(size), lambda workers: job(Team(workers)))
 
 
+def make_config(
+    folder: Path, *, data: str = "data.csv", output: str = "out.csv", cluster: Cluster | None = None, **synthesis: Any
+) -> RunConfig:
+    """A run on the files of a folder that says nothing on the way. `codebook`: that of the specs."""
+    return RunConfig(
+        data=str(folder / data),
+        output=str(folder / output),
+        specs=folder / "specs.json",
+        codebook=synthesis.pop("codebook", None),
+        synthesis=SynthesisConfig(**{"epsilon": 1.0, **synthesis}),
+        voice=Voice(quiet=True),
+        cluster=cluster,
+    )
+
+
 def run_threads(
     folder: Path,
     size: int,
@@ -113,17 +128,9 @@ def run_threads(
 
     def job(worker: ThreadWorkers) -> None:
         rank = worker.rank
-        pipeline.run(
-            RunConfig(
-                data=str(folder / "data.csv"),
-                output=str(folder / output),
-                specs=folder / "specs.json",
-                codebook=codebooks[rank],
-                synthesis=SynthesisConfig(epsilon=epsilons[rank], **{**synthesis, **more[rank]}),
-                voice=Voice(quiet=True),
-                cluster=Cluster(addresses=addresses, rank=rank) if size > 1 else None,
-            )
-        )
+        asked = {"epsilon": epsilons[rank], "codebook": codebooks[rank], **synthesis, **more[rank]}
+        cluster = Cluster(addresses=addresses, rank=rank) if size > 1 else None
+        pipeline.run(make_config(folder, output=output, cluster=cluster, **asked))
 
     with patch.object(training_cluster, "TensorFlowWorkers", lambda cluster, **_: members[cluster.rank]):
         return run_together(members, job)

@@ -142,16 +142,13 @@ class Claim:
         _put_output(document, rows=rows, chosen_by=chosen_by, from_saved_model=from_saved_model)
         return Claim(document=document)
 
-    def for_condition(self, where: str | None) -> "Claim":
-        """The same claim for a table whose rows all meet a condition; post-processing, as `for_output`."""
-        return self if where is None else self._for_output_with(where=where)
+    def for_output_with(self, **more: str | None) -> "Claim":
+        """The same claim with more said of its output, where that is not None; post-processing, as `for_output`.
 
-    def for_file(self, *, sha256: str) -> "Claim":
-        """The same claim, tied to one file by the digest of its bytes, which are public."""
-        return self._for_output_with(sha256=sha256)
-
-    def _for_output_with(self, **more: str) -> "Claim":
-        return Claim(document={**self.document, "output": {**self.document["output"], **more}})
+        `where` is a condition that all rows meet; `sha256` ties the claim to one file by its bytes, which are public.
+        """
+        known = {key: fact for key, fact in more.items() if fact is not None}
+        return Claim(document={**self.document, "output": {**self.document["output"], **known}})
 
     def to_json(self) -> str:
         """Writes the claim as JSON text, ending in a newline."""

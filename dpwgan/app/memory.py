@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from dpwgan.app.process import find_limit
 from dpwgan.errors import ResourceError, show_name
 from dpwgan.table.encoded import Span
 
@@ -24,14 +25,7 @@ def memory_limit(*, cgroup_files: Sequence[str] = _CGROUP_FILES) -> int:
             limits.append(int(Path(name).read_text()))
         except (OSError, ValueError):  # not there, or the word "max"
             continue
-    try:
-        import resource
-
-        found = (resource.getrlimit(limit)[0] for limit in (resource.RLIMIT_AS, resource.RLIMIT_DATA))
-        limits += [limit for limit in found if limit != resource.RLIM_INFINITY]
-    except ImportError:  # a system without such limits
-        pass
-    return min(limits)
+    return int(min(*limits, find_limit(0)))
 
 
 def choose_limit(asked: int | None) -> int:

@@ -245,13 +245,13 @@ def write(
 
     Raises: OutputError, TransferError; whatever sampling raises. No table appears then, and no model.
     """
-    claim = final = claim.for_condition(config.where)
+    claim = final = claim.for_output_with(where=config.where)
     goes_to_file, undo = not goes_to_stream(config.output), ExitStack()
 
     def make_claim(written: WrittenTable) -> bytes:
         """Called when the table is complete and not to be seen yet: what can still fail has to fail here."""
         nonlocal final
-        final = claim.for_file(sha256=written.sha256)
+        final = claim.for_output_with(sha256=written.sha256)
         synthesizer.note_output(written.sha256)
         if config.claim == "-":
             print_out(final.to_text())

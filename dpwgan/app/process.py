@@ -33,7 +33,7 @@ def run_watched(program: str) -> NoReturn:
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))  # it would hold rows
     share()
-    if _find_limit(0) < _LEAST_BYTES:
+    if find_limit(0) < _LEAST_BYTES:
         sys.exit(
             _tell(
                 75,
@@ -55,11 +55,11 @@ def run_watched(program: str) -> NoReturn:
     os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
     for number in _STOPPING:
         signal.signal(number, signal.SIG_IGN)
-    limited = _find_limit(child) < math.inf
+    limited = find_limit(child) < math.inf
     os._exit(_judge(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), limited=limited))
 
 
-def _find_limit(process: int) -> float:
+def find_limit(process: int) -> float:
     """Bytes that a process, 0 for this one, may map or allocate by ulimit or its like; infinite where none is set."""
     limits = (resource.prlimit(process, limit)[0] for limit in (resource.RLIMIT_AS, resource.RLIMIT_DATA))
     return min((limit for limit in limits if limit != resource.RLIM_INFINITY), default=math.inf)
@@ -75,7 +75,7 @@ def is_out_of_memory(error: BaseException | None) -> bool:
         return True
     # Under a limit libraries cannot be mapped, nor threads get their stacks.
     starved = isinstance(error, ImportError | SystemError) or type(error).__name__ == "PanicException"
-    if (starved or "start new thread" in str(error)) and _find_limit(0) < math.inf:
+    if (starved or "start new thread" in str(error)) and find_limit(0) < math.inf:
         return True
     return is_out_of_memory(error.__context__)
 

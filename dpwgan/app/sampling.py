@@ -12,7 +12,7 @@ Source: Moser and Tardos 2010 (resampling what is broken); Guo, Jerrum, Liu 2019
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -22,7 +22,7 @@ import polars as pl
 from dpwgan.errors import SpecsError, UsageError, quote
 from dpwgan.methods.base import FittedSynthesizer
 from dpwgan.table.conditions import ConditionError
-from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.encoded import EncodedTable, join
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.rules import RuleBook, read_condition
 from dpwgan.table.schema import Rule, Schema
@@ -135,7 +135,7 @@ class RowSource:
             if kept < rows and drawn >= _LEAST_DRAWN and passed < _LEAST_SHARE * drawn:
                 self._refuse(int(broken.argmax()), passed=passed, drawn=drawn)
             size = min(_MOST_DRAWN, 16 + round(1.1 * (rows - kept) * drawn / max(passed, 1)))
-        return _join([part.encoded for part in parts]), pl.concat([part.known for part in parts])
+        return join([part.encoded for part in parts]), pl.concat([part.known for part in parts])
 
     def _draw_mended(self, records: int, *, rng: np.random.Generator) -> Iterator[tuple["_Drawn", Codes]]:
         """Rows, mended as far as they can be, and how many of them broke each rule before."""
@@ -256,13 +256,3 @@ def _pair(broken: Flags, *, rng: np.random.Generator) -> tuple[Flags, Codes]:
     partners[left], partners[right] = right, left
     rules[right] = rules[left]
     return rules == np.arange(len(broken))[:, np.newaxis], partners
-
-
-def _join(parts: list[EncodedTable]) -> EncodedTable:
-    if len(parts) == 1:
-        return parts[0]
-    return replace(
-        parts[0],
-        codes=np.concatenate([part.codes for part in parts]),
-        numbers=np.concatenate([part.numbers for part in parts]),
-    )

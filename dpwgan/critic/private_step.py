@@ -155,7 +155,7 @@ class FusedStep:
         sums, generated_sums = self.clipped_sums(rows, cells)
         noisy = self._finish(sums, generated_sums, drawn, learning_rate)
         if watched is not None:
-            tf.numpy_function(partial(self._steps.tell, self._sizes), [_flatten(noisy), _flatten(sums), influence], [])
+            tf.numpy_function(partial(self._steps.tell, self._sizes), [flatten(noisy), flatten(sums), influence], [])
 
     @property
     def noise_spec(self) -> tf.TensorSpec:
@@ -187,13 +187,12 @@ class FusedStep:
 
         Shapes: (2, pairs) words or (number of critic weights,) of noise, to those of the critic's weights.
         """
-        shapes = [weight.shape for weight in self._critic.weights]
         if not self._by_words:
-            return [tf.reshape(piece, shape) for piece, shape in zip(tf.split(drawn, self._sizes), shapes, strict=True)]
+            return split_like(drawn, self._critic.weights)
         words = tf.split(drawn, self._pairs, axis=1)[:-1]
         return [
-            make_normal_numbers(piece, shape=shape, stddev=self._steps.stddev)
-            for piece, shape in zip(words, shapes, strict=True)
+            make_normal_numbers(piece, shape=weight.shape, stddev=self._steps.stddev)
+            for piece, weight in zip(words, self._critic.weights, strict=True)
         ]
 
     def clipped_sums(self, rows: tf.Tensor, generated: Cells | None = None) -> tuple[Sums, Sums]:
@@ -221,7 +220,7 @@ class FusedStep:
         """What a record adds to the sum of a batch, before all others. Shapes: (b,) to (number of weights,)."""
         others = tf.boolean_mask(rows, rows != watched)
         there, without = (self.clipped_sums(batch)[0] for batch in (tf.concat([[watched], others], axis=0), others))
-        return _flatten(there) - _flatten(without)
+        return flatten(there) - flatten(without)
 
     def _add_and_move(self, sums: Sums, generated_sums: Sums, drawn: tf.Tensor, learning_rate: tf.Tensor) -> Sums:
         """Does all that follows the sums, noise, its addition and the update: compiled, one pass over the weights.
@@ -247,5 +246,12 @@ def count_entries(weights: Sequence[tf.Variable]) -> list[int]:
     return [int(np.prod(weight.shape)) for weight in weights]
 
 
-def _flatten(sums: Sums) -> tf.Tensor:
-    return tf.concat([tf.reshape(part, [-1]) for part in sums], axis=0)
+def flatten(parts: Sequence[tf.Tensor]) -> tf.Tensor:
+    """All entries in one vector."""
+    return tf.concat([tf.reshape(part, [-1]) for part in parts], axis=0)
+
+
+def split_like(flat: tf.Tensor, weights: Sequence[tf.Variable]) -> list[tf.Tensor]:
+    """One vector in the shapes of weights: undoes `flatten`."""
+    pieces = zip(tf.split(flat, count_entries(weights)), weights, strict=True)
+    return [tf.reshape(piece, weight.shape) for piece, weight in pieces]

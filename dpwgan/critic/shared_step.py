@@ -9,7 +9,7 @@ from dpwgan.critic.device import compile_step
 from dpwgan.critic.generators import LatentSource, RowGenerator
 from dpwgan.critic.optimizers import CriticUpdate
 from dpwgan.critic.plan import TrainingDesign
-from dpwgan.critic.private_step import count_entries
+from dpwgan.critic.private_step import count_entries, flatten, split_like
 from dpwgan.critic.rows import RowReader
 from dpwgan.privacy.steps import Steps
 from dpwgan.table.encoded import EncodedTable
@@ -65,9 +65,9 @@ class ShareOfGradients:
 
         Shapes: all (number of weights,).
         """
-        pieces = np.split(weights.astype(np.float32), np.cumsum(count_entries(self._critic.weights))[:-1])
+        pieces = split_like(weights.astype(np.float32), self._critic.weights)
         for weight, piece in zip(self._critic.weights, pieces, strict=True):
-            weight.assign(piece.reshape(weight.shape))
+            weight.assign(piece)
         batch, self._batch = self._batch, None
         return self.sum_rows(self._steps.draw_batches(self._records)[0] if batch is None else batch)
 
@@ -83,7 +83,7 @@ class ShareOfGradients:
                 units=drawn.value_rowids(),
                 share=self._share,
             )
-        return tf.cast(tf.concat([tf.reshape(total, [-1]) for total in sums], axis=0), tf.float64)
+        return tf.cast(flatten(sums), tf.float64)
 
 
 GRADIENTS = Sum[ShareOfGradients]("gradients", lambda share, argument, weights: share.sum_batch(weights))
@@ -116,11 +116,8 @@ class SharedStep:
         self._update = CriticUpdate(critic, plan)
         self.variables = self._update.variables
         """Everything that steps change, made of noisy sums: no row is in it."""
-        self._sizes = count_entries(critic.weights)
-        self._move = compile_step(
-            self._trace,
-            input_signature=[tf.TensorSpec([sum(self._sizes)], tf.float32), tf.TensorSpec([], tf.float32)],
-        )
+        flat = tf.TensorSpec([sum(count_entries(critic.weights))], tf.float32)
+        self._move = compile_step(self._trace, input_signature=[flat, tf.TensorSpec([], tf.float32)])
 
     def __call__(self, rows: npt.NDArray[np.int64], *, learning_rate: float) -> None:
         """Takes one critic step, on the given rows of the chief and a batch of every other worker's."""
@@ -135,8 +132,7 @@ class SharedStep:
         return total + self._steps.draw_normal_numbers(total.size, step_noise=self._plan.settings.step_noise)
 
     def _trace(self, noisy: tf.Tensor, learning_rate: tf.Tensor) -> None:
-        pieces = zip(tf.split(noisy, self._sizes), self._critic.weights, strict=True)
-        noisy_sums = [tf.reshape(piece, weight.shape) for piece, weight in pieces]
+        noisy_sums = split_like(noisy, self._critic.weights)
         generated = self._plan.generated_batch_size
         cells = self._generator.cells(*self._latents.draw(generated))
         fake_sums = self._critic.clipped_sum_of_rows(*cells, l2_clip_norm=self._plan.clip_target)

@@ -24,7 +24,7 @@ from scipy.special import ndtr
 from dpwgan.errors import DpwganError
 from dpwgan.gaussians.class_moments import leave_out
 from dpwgan.marginals.coarsening import Coarsening
-from dpwgan.table.encoded import EncodedTable, Span, choose_number_type
+from dpwgan.table.encoded import EncodedTable, Span
 from dpwgan.table.saved import reading_saved
 from dpwgan.table.storage import cut_sizes
 
@@ -293,12 +293,7 @@ class ClassSampler:
     def _draw(self, records: int, *, rng: np.random.Generator) -> EncodedTable:
         if self.label is None:
             return self.models[0].draw(records, rng=rng)
-        numbers = sum(span.head == "linear" for span in self.spans)
-        whole = EncodedTable(
-            codes=np.zeros((records, len(self.spans) - numbers), np.int32),
-            numbers=np.zeros((records, numbers), choose_number_type(self.spans)),
-            spans=self.spans,
-        )
+        whole = EncodedTable.make_empty(self.spans, records)
         others = [source for source in range(whole.codes.shape[1]) if source != self.label.source]
         classes = draw_labels(self.shares, records, rng=rng)
         whole.codes[:, self.label.source] = classes

@@ -7,22 +7,25 @@ Source: LeCun, Cortes, Burges, The MNIST database of handwritten digits, "File f
 import gzip
 import math
 import struct
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from dpwgan.errors import DataError, TransferError
-from dpwgan.table.stream import unpack_gzip
+from dpwgan.table.stream import ByteStream
 
 _BYTES = 8
 
 
-def read_idx(data: bytes, *, name: str) -> npt.NDArray[np.uint8]:
+def read_idx(path: str | Path) -> npt.NDArray[np.uint8]:
     """Reads an idx file of bytes, gzipped or not.
 
-    Raises: DataError if it is no such file; TransferError if it is damaged, or shorter or longer than its header says.
+    Raises: InputError if it is missing or cannot be opened; DataError if it is no such file; TransferError if it is
+      damaged, or shorter or longer than its header says, or reading breaks off.
     """
-    data = unpack_gzip(data, name=name)
+    stream = ByteStream(path)
+    name, data = stream.name, b"".join(stream.pieces())
     if len(data) < 4 or data[:2] != b"\0\0" or data[2] != _BYTES or not data[3]:
         raise DataError(f"{name} is not an idx file of unsigned bytes.")
     start = 4 + 4 * data[3]

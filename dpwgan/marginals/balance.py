@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.marginals.draws import find_on_scale
+
 Integers = npt.NDArray[np.int64]
 
 # Of what rows times squared attributes a sweep is made, and two at most; of so many groups pairs are counted.
@@ -46,10 +48,7 @@ def balance(
     at_once = max(1, round(_AT_ONCE * rows**0.5))
     for attribute in np.tile(np.arange(len(sizes)), sweeps):
         start, size = int(starts[attribute]), sizes[attribute]
-        limits = np.cumsum(probabilities[:, start : start + size], axis=1, dtype=np.float64)
-        scale = (limits / limits[:, -1:] + np.arange(len(limits))[:, np.newaxis]).ravel()
-        others = np.searchsorted(scale, codes + rng.random(rows), side="right") - codes * size
-        others = np.minimum(others, size - 1)
+        others = find_on_scale(probabilities[:, start : start + size], codes, codes + rng.random(rows))
         order = rng.permutation(rows)
         for first in range(0, rows, at_once):
             moved = order[first : first + at_once]

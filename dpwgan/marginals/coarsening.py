@@ -15,7 +15,7 @@ from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.layout import Attribute, lay_out_attributes
 from dpwgan.marginals.measurements import GroupedRows
 from dpwgan.marginals.round_steps import RoundSteps
-from dpwgan.table.encoded import EncodedTable, Span, choose_number_type
+from dpwgan.table.encoded import EncodedTable, Span
 from dpwgan.table.rows import Derivation
 from dpwgan.table.storage import allocate_beside, cut, let_go
 
@@ -187,13 +187,8 @@ class Coarsening:
             raise DpwganError("Internal error: rows of groups need one group for each attribute.")
         if len(groups) and not (np.all(groups >= 0) and np.all(groups < np.array(self.sizes))):
             raise DpwganError("Internal error: a row holds a group that does not exist.")
-        numbers = sum(span.head == "linear" for span in self.spans)
         # Columns are written, and later read, one after the other: each in one piece.
-        encoded = EncodedTable(
-            codes=np.zeros((len(groups), len(self.spans) - numbers), np.int32, order="F"),
-            numbers=np.zeros((len(groups), numbers), choose_number_type(self.spans), order="F"),
-            spans=self.spans,
-        )
+        encoded = EncodedTable.make_empty(self.spans, len(groups), order="F")
         for index, (attribute, part) in enumerate(zip(self.attributes, self.parts, strict=True)):
             chosen = groups[:, index].astype(np.int32)
             attribute.put_cells(part.draw_cells(chosen, rng=rng), into=encoded)

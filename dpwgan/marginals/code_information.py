@@ -24,15 +24,6 @@ class CodeInformation:
         """Units: `weight` is in units of the loss for one nat."""
         self._weight = weight
 
-    def loss_and_gradient(self, probabilities: Probabilities) -> tuple[float, Probabilities]:
-        """The weighted information in nats, and its gradient. Shapes: (codes, width) to a number and the same.
-
-        Privacy: post-processing.
-        """
-        gradient = np.zeros(probabilities.shape[::-1], probabilities.dtype)
-        self.add_gradient(probabilities, into=gradient.T)
-        return float(np.vdot(probabilities.T, gradient)), gradient.T
-
     def add_gradient(self, probabilities: Probabilities, *, into: Probabilities) -> None:
         """Adds the gradient to others, as `ReleasedLoss` has it."""
         rows, sums = probabilities.T, into.T

@@ -18,7 +18,7 @@ from dpwgan.marginals.groups import Marginal
 from dpwgan.marginals.layout import Attribute, Cells
 from dpwgan.marginals.one_ways import OneWayPlan
 from dpwgan.marginals.zeros import Flags, Zeros
-from dpwgan.table.encoded import EncodedTable, RowRule, Span, choose_number_type
+from dpwgan.table.encoded import EncodedTable, RowRule, Span
 
 _MOST_ATTRIBUTES = 3
 # An attribute with no more cells than this is looked at whole.
@@ -189,12 +189,7 @@ def _judge(coarsening: Coarsening, rule: RowRule, marginal: Marginal) -> Flags |
 
 def _break(spans: tuple[Span, ...], attributes: Sequence[Attribute], chosen: Sequence[Cells], rule: RowRule) -> Flags:
     """Which combinations of the attributes' chosen cells break a rule. Shapes: flat, the last attribute's fastest."""
-    rows, numbers = math.prod(len(cells) for cells in chosen), sum(span.head == "linear" for span in spans)
-    encoded = EncodedTable(
-        codes=np.zeros((rows, len(spans) - numbers), np.int32),
-        numbers=np.zeros((rows, numbers), choose_number_type(spans)),
-        spans=spans,
-    )
+    encoded = EncodedTable.make_empty(spans, math.prod(len(cells) for cells in chosen))
     for attribute, cells in zip(attributes, np.meshgrid(*chosen, indexing="ij"), strict=True):
         attribute.put_cells(cells.ravel(), into=encoded)
     return rule.break_rows(encoded)

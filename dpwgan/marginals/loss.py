@@ -1,7 +1,7 @@
 """The loss that a generator of codes is fitted to, made of released numbers alone."""
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,16 +13,11 @@ Probabilities = npt.NDArray[np.float32]
 class ReleasedLoss(Protocol):
     """A loss of the generator's probabilities, computed from releases."""
 
-    def loss_and_gradient(self, probabilities: Probabilities) -> tuple[float, npt.NDArray[np.floating[Any]]]:
-        """The loss and its gradient. Privacy: post-processing. Shapes: (codes, width) to a number and the same.
-
-        Units: squared errors over the variance of their noise, halved and summed.
-        """
-
     def add_gradient(self, probabilities: Probabilities, *, into: Probabilities) -> None:
         """Adds the gradient to others, in place. Privacy: post-processing. Shapes: (codes, width) both.
 
         `into` has each group's codes side by side in memory: it is the transposed of an array in C order.
+        Units: of a loss of squared errors over the variance of their noise, halved and summed.
         """
 
 

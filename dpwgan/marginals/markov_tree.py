@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.marginals.draws import find_on_scale
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.zeros import Zeros
 
@@ -187,11 +188,6 @@ class SystematicDraws:
         # Rows within a group in random order, and groups in order: one sort instead of two.
         order = np.argsort(self._groups + rng.random(len(self._groups)))
         points = self._begins + (self._shares * rng.random(len(table)))[self._rising]
-        limits = np.cumsum(table, axis=1)
-        limits /= limits[:, -1:]
-        # One rising scale for all groups: group g holds [g, g + 1).
-        scale = (limits + np.arange(len(table))[:, np.newaxis]).ravel()
-        found = np.searchsorted(scale, points, side="right") - self._rising * table.shape[1]
         drawn = np.empty(len(order), np.int64)
-        drawn[order] = np.clip(found, 0, table.shape[1] - 1)
+        drawn[order] = find_on_scale(table, self._rising, points)
         return drawn

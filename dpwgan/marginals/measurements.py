@@ -164,7 +164,7 @@ def _multiply(factors: Sequence[Probabilities]) -> Probabilities:
 
 
 class MeasuredMarginals:
-    """All marginals measured so far, as a loss: squared errors over the variance of each answer's noise.
+    """All marginals measured so far, as a loss: half the squared errors over the variance of each answer's noise.
 
     Privacy: holds released numbers alone. A marginal measured twice keeps the mean weighted by precision.
     """
@@ -225,41 +225,27 @@ class MeasuredMarginals:
         """The answer so far: the mean of all, weighted by precision."""
         return self._shares[marginal]
 
-    def loss_and_gradient(self, probabilities: Probabilities) -> tuple[float, Probabilities]:
-        """Half the sum of squared errors over noise variances, and its gradient.
-
-        Privacy: post-processing. Shapes: (codes, width) to a number and the same.
-        """
-        rows = np.ascontiguousarray(probabilities.T)
-        gradient = np.zeros_like(rows)
-        return self._add_gradient(rows, into=gradient), gradient.T
-
     def add_gradient(self, probabilities: Probabilities, *, into: Probabilities) -> None:
         """Adds the gradient to others, as `ReleasedLoss` has it."""
-        self._add_gradient(np.ascontiguousarray(probabilities.T), into=into.T)
-
-    def _add_gradient(self, rows: Probabilities, *, into: Probabilities) -> float:
-        """Adds the gradient and gives the loss. Shapes: (width, codes), a group's probabilities side by side."""
         if self._blocks is None:
             self._blocks = self._lay_out()
         one_ways, blocks, views = self._blocks
+        rows, sums = np.ascontiguousarray(probabilities.T), into.T
         share = 1.0 / rows.shape[1]
         # One-ways together: their means are one product, and each code gets the same gradient.
         error = rows @ np.full(rows.shape[1], share, rows.dtype) - one_ways.shares
         weighted = one_ways.weights * error
-        loss = 0.5 * float(np.vdot(weighted, error))
         weighted *= share
-        into += weighted[:, np.newaxis]
+        sums += weighted[:, np.newaxis]
         # Blocks lie after the groups that they are made of.
         joined = np.concatenate([rows, *(self.views.take(rows, view) for view in views)]) if views else rows
-        slopes = np.zeros_like(joined) if views else into
+        slopes = np.zeros_like(joined) if views else sums
         for block in blocks:
-            loss += block.add_gradient(joined, share=share, into=slopes)
+            block.add_gradient(joined, share=share, into=slopes)
         if views:
-            into += slopes[: len(into)]
+            sums += slopes[: len(sums)]
             for view, place in views.items():
-                into[self.views.own.get_slice(self.views.attribute_of[view])] += self.views.part(slopes[place], view)
-        return loss
+                sums[self.views.own.get_slice(self.views.attribute_of[view])] += self.views.part(slopes[place], view)
 
     def _lay_out(self) -> "_Blocks":
         """Puts answers together that are compared together: all one-ways, and pairs whose groups lie side by side."""
@@ -305,14 +291,13 @@ class _PairBlock:
         both = [np.hstack(cells) for cells in zip(self._targets, targets, strict=True)]
         return _PairBlock(self.left, slice(self.right.start, right.stop), _Targets(*both))
 
-    def add_gradient(self, rows: Probabilities, *, share: float, into: Probabilities) -> float:
-        """Adds the gradient and gives the loss. Shapes: (width, codes)."""
+    def add_gradient(self, rows: Probabilities, *, share: float, into: Probabilities) -> None:
+        """Adds the gradient. Shapes: (width, codes), a group's probabilities side by side."""
         left, right = rows[self.left], rows[self.right]
         error = multiply_rows(left, right, scale=share, less=self._targets.shares)
         weighted = error * self._targets.weights
         add_rows(weighted, right, scale=share, into=into[self.left])
         add_rows(weighted.T, left, scale=share, into=into[self.right])
-        return 0.5 * float(np.vdot(weighted.T, error.T))
 
 
 class _LargerBlock:
@@ -326,9 +311,9 @@ class _LargerBlock:
         swapped = [*order[:-2], order[-1], order[-2]]
         self._targets = _Targets(*(np.ascontiguousarray(cells.transpose(swapped)) for cells in targets))
 
-    def add_gradient(self, rows: Probabilities, *, share: float, into: Probabilities) -> float:
-        """Adds the gradient and gives the loss. Shapes: (width, codes)."""
-        left, right, loss = rows[self._left], rows[self._right], 0.0
+    def add_gradient(self, rows: Probabilities, *, share: float, into: Probabilities) -> None:
+        """Adds the gradient. Shapes: (width, codes), a group's probabilities side by side."""
+        left, right = rows[self._left], rows[self._right]
         product, upstream = np.empty_like(left), np.empty_like(left)
         for combination in itertools.product(*(range(piece.stop - piece.start) for piece in self._given)):
             places = [piece.start + group for piece, group in zip(self._given, combination, strict=True)]
@@ -337,7 +322,6 @@ class _LargerBlock:
             shares, weights = (cells[combination].T for cells in self._targets)
             error = multiply_rows(product, right, scale=share, less=shares)
             weighted = error * weights
-            loss += 0.5 * float(np.vdot(weighted.T, error.T))
             add_rows(weighted.T, product, scale=share, into=into[self._right])
             upstream.fill(0.0)
             add_rows(weighted, right, scale=share, into=upstream)
@@ -347,7 +331,6 @@ class _LargerBlock:
             for place in places:
                 others = [other for other in places if other != place]
                 into[place] += slope * np.multiply.reduce(rows[others], axis=0)
-        return loss
 
 
 class _Blocks(NamedTuple):

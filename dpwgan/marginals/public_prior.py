@@ -107,13 +107,8 @@ class PublicPrior:
         logits: npt.NDArray[np.float32] = np.log(np.maximum(shares, _LEAST_PROBABILITY)).astype(np.float32)
         return logits
 
-    def loss_and_gradient(self, probabilities: Probabilities) -> tuple[float, Probabilities]:
-        """As `ReleasedLoss` has it: 0 where the table is not believed."""
-        loss = self._get_loss()
-        return (0.0, np.zeros_like(probabilities)) if loss is None else loss.loss_and_gradient(probabilities)
-
     def add_gradient(self, probabilities: Probabilities, *, into: Probabilities) -> None:
-        """As `ReleasedLoss` has it."""
+        """As `ReleasedLoss` has it: nothing where the table is not believed."""
         loss = self._get_loss()
         if loss is not None:
             loss.add_gradient(probabilities, into=into)

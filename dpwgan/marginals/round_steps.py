@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.marginals.draws import find_on_scale
 from dpwgan.marginals.number_tree import Intervals
 
 Floats = npt.NDArray[np.float64]
@@ -57,11 +58,7 @@ class RoundSteps:
 
     def draw(self, starts: Integers, sizes: Integers, chosen: Integers, *, rng: np.random.Generator) -> Integers:
         """Draws a level from each chosen interval, as likely as its odds are. Shapes: (m,) intervals, (n,) chosen."""
-        shares = np.cumsum(self._weigh_steps(starts, sizes), axis=1)
-        # One rising scale for all intervals: i holds [i, i + 1).
-        scale = (np.arange(len(starts))[:, None] + shares / shares[:, -1:]).ravel()
-        drawn = np.searchsorted(scale, chosen + rng.random(len(chosen)), side="right")
-        places = np.minimum(drawn - chosen * len(self.steps), len(self.steps) - 1)
+        places = find_on_scale(self._weigh_steps(starts, sizes), chosen, chosen + rng.random(len(chosen)))
         starts, sizes = starts[chosen], sizes[chosen]
         # Of a step's multiples, those that the next one divides are none of its own: so many are left of up to x.
         step, is_last = self.steps[places], places == len(self.steps) - 1

@@ -37,18 +37,6 @@ class ForbiddenMass:
             _Block([layout.get_slice(attribute) for attribute in marginal], flags) for marginal, flags in zeros.items()
         ]
 
-    def loss_and_gradient(self, probabilities: Probabilities) -> tuple[float, Probabilities]:
-        """The weighted mass and its gradient. Privacy: post-processing. Shapes: (codes, width) to one, and the same."""
-        loss, total = 0.0, np.zeros(probabilities.shape[::-1], probabilities.dtype)
-        rows = np.ascontiguousarray(probabilities.T)
-        for block in self._blocks:
-            gradient = np.zeros_like(total)
-            block.add(rows, weight=self._weight, into=gradient)
-            # A mass is linear in each of its attributes.
-            loss += float(np.vdot(rows, gradient)) / len(block.slices)
-            total += gradient
-        return loss, total.T
-
     def add_gradient(self, probabilities: Probabilities, *, into: Probabilities) -> None:
         """Adds the gradient to others, as `ReleasedLoss` has it."""
         for block in self._blocks:
@@ -59,20 +47,20 @@ class _Block:
     """One marginal's forbidden cells."""
 
     def __init__(self, slices: list[slice], flags: Flags) -> None:
-        self.slices, self._flags = slices, flags.astype(np.float32)
+        self._slices, self._flags = slices, flags.astype(np.float32)
         if len(slices) == 2:
             # A rule such as "with a before b" tells few kinds of a's groups from each other, and few of b's.
             self._kinds = [_tell_apart(flags), _tell_apart(flags.T)]
 
     def add(self, rows: Probabilities, *, weight: float, into: Probabilities) -> None:
         """Adds its part of the gradient. Shapes: (width, codes)."""
-        (*given, last), flags = self.slices, self._flags
+        (*given, last), flags = self._slices, self._flags
         scale = weight / rows.shape[1]
         if not given:
             into[last] += np.float32(scale) * flags[:, np.newaxis]
         elif len(given) == 1:
             for (own, other), (_, spread), (sums, _) in zip(
-                (self.slices, self.slices[::-1]), self._kinds, self._kinds[::-1], strict=True
+                (self._slices, self._slices[::-1]), self._kinds, self._kinds[::-1], strict=True
             ):
                 of_kinds = np.zeros((len(sums), rows.shape[1]), rows.dtype)
                 add_rows(sums, rows[other], scale=1.0, into=of_kinds)

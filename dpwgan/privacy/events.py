@@ -20,7 +20,8 @@ def refuse_unless_positive(name: str, value: float) -> None:
         raise PrivacyError(f"{name} must be finite and above 0; it is {value!r}.")
 
 
-def _check_whole(name: str, value: int) -> int:
+def check_whole(name: str, value: int) -> int:
+    """Passes a number of things. Raises: PrivacyError, by that name, unless it is a whole number of at least 1."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise PrivacyError(f"{name} must be a whole number of at least 1; it is {value!r}.")
     return value
@@ -42,7 +43,7 @@ class _Numbers:
             elif name == "replace_one_factor" and not 1 <= value <= 2:
                 raise PrivacyError(f"{name} must lie between 1 and 2; it is {value!r}.")
             elif name == "rows":
-                object.__setattr__(self, name, _check_whole(name, given))
+                object.__setattr__(self, name, check_whole(name, given))
 
     def describe(self) -> dict[str, str | float]:
         """Says all of it as JSON-able pairs; a single row of a unit goes without saying."""
@@ -120,8 +121,8 @@ class DiscreteGaussian(_Numbers):
     def __post_init__(self) -> None:
         if self.stddev != round_up_stddev(self.stddev):
             raise PrivacyError("The stddev of discrete Gaussian noise must lie on its grid.")
-        _check_whole("cells", self.cells)
-        _check_whole("rows", self.rows)
+        check_whole("cells", self.cells)
+        check_whole("rows", self.rows)
 
     @property
     def sensitivity(self) -> float:

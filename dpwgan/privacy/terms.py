@@ -12,7 +12,7 @@ from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.accountants.pld import PLD
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.calibrate import find_least_noise, find_most_steps
-from dpwgan.privacy.events import Charge, PoissonGaussian
+from dpwgan.privacy.events import Charge, PoissonGaussian, check_whole
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.unit import ONE_ROW, Unit
 
@@ -167,8 +167,7 @@ class Terms:
 
         Units: noise stddev over the L2 clip norm; no unit.
         """
-        if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-            raise PrivacyError(f"steps must be a whole number of at least 1; it is {steps!r}.")
+        check_whole("steps", steps)
         return self.find_noise_scale(
             accountant,
             lambda noise: _take_steps(sampling_probability, noise, steps),

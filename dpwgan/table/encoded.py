@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +55,16 @@ class EncodedTable:
     numbers: Numbers
     spans: tuple[Span, ...]
 
+    @classmethod
+    def make_empty(cls, spans: tuple[Span, ...], records: int, *, order: Literal["C", "F"] = "C") -> "EncodedTable":
+        """Rows of zeros, to be filled; in the order "F" each column lies in one piece."""
+        numbers = sum(span.head == "linear" for span in spans)
+        return cls(
+            codes=np.zeros((records, len(spans) - numbers), np.int32, order=order),
+            numbers=np.zeros((records, numbers), choose_number_type(spans), order=order),
+            spans=spans,
+        )
+
     @property
     def records(self) -> int:
         """Number of rows n."""
@@ -81,6 +91,14 @@ class EncodedTable:
     def on_disk(self) -> bool:
         """Whether the rows lie in a file, of which a part at a time is to be held in memory."""
         return is_on_disk(self.codes) or is_on_disk(self.numbers)
+
+
+def join(parts: Sequence[EncodedTable]) -> EncodedTable:
+    """The rows of tables of the same spans, one after the other; a table that is alone is given as it is."""
+    if len(parts) == 1:
+        return parts[0]
+    codes, numbers = np.concatenate([part.codes for part in parts]), np.concatenate([part.numbers for part in parts])
+    return replace(parts[0], codes=codes, numbers=numbers)
 
 
 @dataclass(frozen=True, kw_only=True)

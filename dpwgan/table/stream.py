@@ -141,13 +141,3 @@ def read_public(path: str | Path) -> bytes:
             if len(content) > _MOST_PUBLIC:
                 raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
     return bytes(content)
-
-
-def unpack_gzip(data: bytes, *, name: str) -> bytes:
-    """Unpacks what is gzipped, told by its first bytes, and leaves all else alone. Raises: TransferError if damaged."""
-    if not data.startswith(GZIP_MAGIC):
-        return data
-    try:
-        return gzip.decompress(data)
-    except (EOFError, OSError, zlib.error):
-        raise TransferError(f"{name} is a gzip archive that is cut short or damaged.") from None

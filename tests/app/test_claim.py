@@ -187,7 +187,7 @@ def test_claim_keeps_its_promise_and_says_what_the_records_were_used_for_when_th
     back = fewer.for_output(rows=1000, chosen_by=RECORDS, from_saved_model=True)
     assert back.document["public"]["uses_of_records"] == claim.document["public"]["uses_of_records"] == uses
     assert claim.rows == 1000
-    assert claim.for_file(sha256="cd" * 32).document["output"]["sha256"] == "cd" * 32
+    assert claim.for_output_with(sha256="cd" * 32).document["output"]["sha256"] == "cd" * 32
 
 
 def test_claim_is_refused_when_an_alternative_names_its_noise_twice():

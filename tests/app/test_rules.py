@@ -16,10 +16,10 @@ from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.methods import ron_gauss_tables
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.specs import parse_specs
-from tests.end_to_end.bad_inputs import SPECS, write_good
+from tests.end_to_end.bad_inputs import HEADER, ROWS, SPECS, write_good
 from tests.frozen.cases import METHODS
 from tests.frozen.transcript import transcribed
-from tests.programs import read_claim
+from tests.programs import read_claim, run_on
 
 # Ages of the good table are 0 to 59, one a row.
 DROPS = [{"sql": "age <> 33 AND age <> 90", "violations": "drop"}]
@@ -36,16 +36,8 @@ def run(
     folder: Path, *flags: str, rules: Any = (), rows: dict[int, str] | None = None, epsilon: str = "1.0"
 ) -> pl.DataFrame:
     """Runs the tool on the good table with some rows exchanged."""
-    folder.mkdir(exist_ok=True)
-    write_good(folder)
-    lines = (folder / "data.csv").read_text().splitlines()
-    for place, row in (rows or {}).items():
-        lines[place + 1] = row
-    (folder / "data.csv").write_text("\n".join(lines) + "\n")
-    (folder / "specs.json").write_text(json.dumps({**SPECS, "rules": list(rules)}))
-    paths = [str(folder / name) for name in ("data.csv", "out.csv", "specs.json")]
-    words = (*paths, epsilon, "--seed", "7", "--device", "cpu", "--quiet", *flags)
-    assert cli.main(words, environment={}) == 0
+    lines = [HEADER, *((rows or {}).get(place, row) for place, row in enumerate(ROWS))]
+    run_on(folder, lines, {**SPECS, "rules": list(rules)}, "--seed", "7", "--quiet", *flags, epsilon=epsilon)
     return pl.read_csv(folder / "out.csv", infer_schema=False)
 
 

@@ -1,6 +1,5 @@
 """A unit of privacy through whole runs: what is kept, what is written, what is claimed."""
 
-import json
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -9,16 +8,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dpwgan.app import cli
 from dpwgan.app.api import Synthesizer
 from dpwgan.errors import UsageError
 from dpwgan.privacy.randomness import make_choice_stream
 from dpwgan.table import units
-from tests.end_to_end.bad_inputs import SPECS, write_good
+from tests.end_to_end.bad_inputs import HEADER, ROWS, SPECS
 from tests.frozen.cases import METHODS
 from tests.lives import QUERIES, Killed, Lives, make_frame, watched
 from tests.lives import SPECS as SMALL
-from tests.programs import read_claim
+from tests.programs import read_claim, run_on
 
 UNIT = {"column": "person", "max_rows": 2}
 FORMAL = [
@@ -31,15 +29,8 @@ FORMAL = [
 
 def run(folder: Path, *flags: str, people: Any, seed: str | None = "7", **specs: Any) -> dict[str, Any]:
     """Runs the tool on the good table, whose rows are these people's, and gives the claim."""
-    folder.mkdir()
-    write_good(folder)
-    header, *rows = (folder / "data.csv").read_text().splitlines()
-    lines = [f"{header},person", *(f"{row},{name}" for row, name in zip(rows, people, strict=True))]
-    (folder / "data.csv").write_text("\n".join(lines) + "\n")
-    (folder / "specs.json").write_text(json.dumps({**SPECS, **specs}))
-    paths = [str(folder / name) for name in ("data.csv", "out.csv", "specs.json")]
-    seeded = () if seed is None else ("--seed", seed)
-    assert cli.main((*paths, "1.0", "--device", "cpu", *seeded, *flags), environment={}) == 0
+    lines = [f"{HEADER},person", *(f"{row},{name}" for row, name in zip(ROWS, people, strict=True))]
+    run_on(folder, lines, {**SPECS, **specs}, *(() if seed is None else ("--seed", seed)), *flags)
     return read_claim(folder)
 
 

@@ -10,7 +10,7 @@ from scipy import stats
 from dpwgan.critic.generators import MlpGenerator
 from dpwgan.critic.sampler import MlpSampler, draw_categories
 from dpwgan.errors import InputError
-from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.encoded import EncodedTable, join
 from tests.critic.tables import make_encoded
 
 SPANS = make_encoded(1).spans
@@ -23,12 +23,7 @@ def make_sampler() -> MlpSampler:
 
 
 def sample(sampler: Any, records: int, *, seed: int = 1, chunk: int = 100) -> EncodedTable:
-    parts = list(sampler.sample(records, rng=np.random.default_rng(seed), chunk=chunk))
-    return EncodedTable(
-        codes=np.concatenate([part.codes for part in parts]),
-        numbers=np.concatenate([part.numbers for part in parts]),
-        spans=parts[0].spans,
-    )
+    return join(list(sampler.sample(records, rng=np.random.default_rng(seed), chunk=chunk)))
 
 
 @pytest.mark.parametrize("records", [1, 99, 100, 101, 350])

@@ -13,8 +13,6 @@ import pytest
 
 from dpwgan.app import cli, pipeline
 from dpwgan.app.book.book import read_book
-from dpwgan.app.config import RunConfig, SynthesisConfig
-from dpwgan.app.delivery import Voice
 from dpwgan.errors import OutputError
 from dpwgan.privacy.ledger import LOST
 from dpwgan.privacy.poisson import sample_poisson_rows
@@ -22,7 +20,7 @@ from dpwgan.privacy.unit import Unit
 from tests.end_to_end.bad_inputs import HEADER, ROWS, SPECS, inside, write_good
 from tests.ports import find_ports
 from tests.programs import RUN, begin_book, list_variables, read_claim
-from tests.teams import run_threads
+from tests.teams import make_config, run_threads
 
 pytestmark = pytest.mark.slow
 
@@ -40,14 +38,7 @@ def good_table(tmp_path):
 
 
 def run_alone(folder: Path, **synthesis: Any) -> tuple[bytes, dict[str, Any]]:
-    config = RunConfig(
-        data=str(folder / "data.csv"),
-        output=str(folder / "alone.csv"),
-        specs=folder / "specs.json",
-        synthesis=SynthesisConfig(epsilon=1.0, **synthesis),
-        voice=Voice(quiet=True),
-    )
-    pipeline.run(config)
+    pipeline.run(make_config(folder, output="alone.csv", **synthesis))
     return (folder / "alone.csv").read_bytes(), read_claim(folder, "alone.csv")
 
 

@@ -45,8 +45,7 @@ def test_sheet_shows_the_first_rows_by_class_when_asked(folder, capfd):
     assert run("from-idx images.idx.gz labels.idx t.npz") == 0
     capfd.readouterr()
     assert run("sheet t.npz t.png --rows 12 --scale 1") == 0
-    images = read_idx((folder / "images.idx.gz").read_bytes(), name="it")[:12]
-    labels = read_idx((folder / "labels.idx").read_bytes(), name="it")[:12]
+    images, labels = (read_idx(folder / name)[:12] for name in ("images.idx.gz", "labels.idx"))
     sheet = read_png((folder / "t.png").read_bytes())[..., 0]
     top = 2
     for label in range(3):

@@ -15,10 +15,16 @@ from dpwgan.images.idx import read_idx, write_idx
 BYTES = arrays.arrays(np.uint8, arrays.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=4))
 
 
-@given(BYTES, st.booleans())
-def test_idx_file_reads_back_when_it_holds_any_bytes(array, packed):
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    return tmp_path_factory.mktemp("idx") / "images.idx"
+
+
+@given(array=BYTES, packed=st.booleans())
+def test_idx_file_reads_back_when_it_holds_any_bytes(file, array, packed):
     data = write_idx(array, packed=packed)
-    again = read_idx(data, name="it")
+    file.write_bytes(data)
+    again = read_idx(file)
     assert again.shape == array.shape
     assert (again == array).all()
     assert write_idx(again, packed=packed) == data
@@ -45,6 +51,8 @@ def test_idx_file_has_the_documented_bytes_when_written():
         (gzip.compress(bytes(99), mtime=0)[:-9], TransferError, "cut short or damaged"),
     ],
 )
-def test_idx_file_is_refused_when(data, error, words):
-    with pytest.raises(error, match=words):
-        read_idx(data, name="it")
+def test_idx_file_is_refused_when(file, data, error, words):
+    file.write_bytes(data)
+    with pytest.raises(error, match=words) as caught:
+        read_idx(file)
+    assert str(caught.value).startswith(f"The file {str(file)!r} is ")

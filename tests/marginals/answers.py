@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from dpwgan.marginals.groups import Marginal
 from dpwgan.marginals.measurements import MeasuredMarginals
@@ -25,6 +26,14 @@ def measure(marginals: Sequence[Marginal], *, views: Views, seed: int) -> tuple[
         measured.add(marginal, shares, stddev=stddevs)
         said[marginal] = (shares, stddevs)
     return measured, said
+
+
+def add_to_others(measured: MeasuredMarginals, probabilities: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """What a loss adds to numbers that stand where its gradient goes. Shapes: (codes, width) to the same."""
+    others = np.random.default_rng(10).standard_normal(probabilities.shape[::-1]).astype(np.float32)
+    into = others.copy()
+    measured.add_gradient(probabilities, into=into.T)
+    return (into - others).T
 
 
 def join_by_loop(cells: Floats, marginal: Marginal, views: Views) -> Floats:

@@ -5,8 +5,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from dpwgan.marginals.groups import GroupLayout, Marginal
+from dpwgan.marginals.measurements import MeasuredMarginals, answer_marginal
 from dpwgan.marginals.mixture import Mixture
 
 Floats = npt.NDArray[np.float64]
@@ -72,6 +74,24 @@ def find_slope(value: Callable[[Floats], float], at: Floats, *, step: float = 1e
         change[place] = step
         slope[place] = (value(at + change) - value(at - change)) / (2 * step)
     return slope
+
+
+def loss_of(measured: MeasuredMarginals, probabilities: npt.NDArray[np.floating]) -> float:
+    """Half the sum of squared errors over the variances that answers are kept with, marginal by marginal in float64."""
+    loss, exact = 0.0, probabilities.astype(np.float64)
+    for marginal in measured:
+        error = answer_marginal(exact, marginal, measured.views) - measured.get_shares(marginal)
+        loss += 0.5 * float((measured._weights[marginal] * error**2).sum())
+    return loss
+
+
+def add_up_information(probabilities: npt.NDArray[np.floating], layout: GroupLayout) -> float:
+    """Kullback-Leibler distance of the joint law of code and group from the product, one attribute after the other."""
+    total = 0.0
+    for attribute in range(layout.attributes):
+        joint = probabilities[:, layout.get_slice(attribute)].astype(np.float64) / len(probabilities)
+        total += float(special.rel_entr(joint, np.outer(joint.sum(axis=1), joint.sum(axis=0))).sum())
+    return total
 
 
 def are_joined(attributes: Sequence[int], marginals: Iterable[Marginal]) -> bool:

@@ -11,7 +11,6 @@ import pytest
 from dpwgan.errors import PrivacyError
 from dpwgan.marginals import anchor, measurements, one_ways
 from dpwgan.marginals.anchor import ONE_WAYS_LABEL, AnchorDesign, AnchorSettings, FittedAnchor, fit_anchor, plan_anchor
-from dpwgan.marginals.code_information import CodeInformation
 from dpwgan.marginals.pairs import MOMENTS_LABEL
 from dpwgan.marginals.queries import ANSWER_LABEL, SELECTION_LABEL
 from dpwgan.plan import Plan
@@ -20,6 +19,7 @@ from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable, TableShape
 from tests.ledgers import Watcher, open_ledger, watch_reads
+from tests.marginals.groups import add_up_information
 from tests.methods.privacy_totals import total_rho
 from tests.methods.runs import NARROW, make_table, reserve
 from tests.plans import make_terms
@@ -249,6 +249,5 @@ def test_codes_know_less_of_columns_when_information_weighs_more(kind):
     for weight in (0.0, 0.3):
         settings = replace(FAST, information_weight=weight, fit_steps=100)
         fitted = fit(encoded, make_plan(encoded, kind=kind, settings=settings))
-        measure = CodeInformation(weight=1.0)
-        knowledge.append(measure.loss_and_gradient(fitted.generator.probabilities())[0])
+        knowledge.append(add_up_information(fitted.generator.probabilities(), fitted.table.measured.views.own))
     assert knowledge[1] < 0.5 * knowledge[0]

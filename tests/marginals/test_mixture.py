@@ -155,9 +155,6 @@ def test_fit_adds_losses_and_lowers_its_rate_when_there_are_several():
         def __init__(self, slope: float) -> None:
             self._slope = slope
 
-        def loss_and_gradient(self, probabilities: Probabilities) -> tuple[float, Probabilities]:
-            return 0.0, np.full_like(probabilities, self._slope)
-
         def add_gradient(self, probabilities: Probabilities, *, into: Probabilities) -> None:
             into += self._slope
 

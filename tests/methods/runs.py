@@ -13,7 +13,7 @@ from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import Charge, Unprotected
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.unit import ONE_ROW, Unit
-from dpwgan.table.encoded import EncodedTable, TableShape
+from dpwgan.table.encoded import EncodedTable, TableShape, join
 from dpwgan.table.schema import Column
 from tests.ledgers import open_for_plan
 from tests.marginals.tables import COLUMNS, make_encoded
@@ -110,12 +110,7 @@ def fit(name: str, encoded: EncodedTable, plan: Any, *, ledger: Ledger, records:
     fitted = get_method(name).fit(
         plan, make_run(encoded, ledger=ledger, seed=seed, progress=lambda *numbers: told.append(numbers))
     )
-    parts = list(fitted.sample(records, rng=np.random.default_rng(seed), chunk=150))
-    sampled = EncodedTable(
-        codes=np.concatenate([part.codes for part in parts]),
-        numbers=np.concatenate([part.numbers for part in parts]),
-        spans=encoded.spans,
-    )
+    sampled = join(list(fitted.sample(records, rng=np.random.default_rng(seed), chunk=150)))
     return Run(plan=plan, ledger=ledger, fitted=fitted, sampled=sampled, progress=told)
 
 

@@ -20,6 +20,7 @@ from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.table.encoded import EncodedTable
 from tests.ledgers import Watcher, watch_reads
+from tests.marginals.groups import add_up_information, loss_of
 from tests.methods.privacy_totals import epsilon_with_critic, total_rho
 from tests.methods.runs import NARROW, Run, fit, make_table, reserve
 from tests.methods.runs import make_plan as plan_run
@@ -148,8 +149,12 @@ def fit_and_watch(
     after = fitted.probabilities
     starts = np.concatenate(([0], np.cumsum(fitted.coarsening.sizes)))[:-1]
     np.testing.assert_allclose(np.add.reduceat(after, starts, axis=1), 1.0, atol=1e-5)
-    scores = [sum(float(loss.loss_and_gradient(part)[0]) for loss in losses) for part in (before, after)]
-    return before, after, scores[0], scores[1]
+    measured, information = losses
+    first, last = (
+        loss_of(measured, part) + information._weight * add_up_information(part, measured.views.own)
+        for part in (before, after)
+    )
+    return before, after, first, last
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from dpwgan.privacy.events import ExponentialSelection, Gaussian, Laplace, Wisha
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.privacy.unit import Unit
-from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.encoded import join
 from tests.ledgers import open_for_plan
 from tests.methods.runs import VARIANTS, make_table, make_variant
 from tests.methods.test_every_method import FORMAL
@@ -86,11 +86,7 @@ def measure(release, difference):
 def test_a_unit_moves_all_that_is_released_by_its_sensitivity_at_most(variant, rows):
     others = make_table(60)
     unit = add_canaries(others, canaries=1, rng=np.random.default_rng(1)).take(np.repeat(60, rows))
-    whole = EncodedTable(
-        codes=np.concatenate([others.codes, unit.codes]),
-        numbers=np.concatenate([others.numbers, unit.numbers]),
-        spans=others.spans,
-    )
+    whole = join([others, unit])
     plan = make_variant(variant, whole.shape, epsilon=50.0, unit=Unit(rows=rows))
     there = play(variant, whole, plan)
     gone = play(variant, others, plan, earlier=there)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpwgan.table.codecs.numbers import WrittenNumbers
-from dpwgan.table.encoded import Span, lay_out_spans
+from dpwgan.table.encoded import EncodedTable, Span, join, lay_out_spans
 from dpwgan.table.schema import MOST_LEVELS, MOST_SINGLE_LEVELS, CategoricalColumn, Column, NumericColumn, Schema
 from tests.marginals.tables import COLUMNS, SPANS
 
@@ -83,3 +83,13 @@ def test_spans_come_back_when_they_are_saved_with_or_without_the_newer_facts() -
         for name in ("levels", "first_level", "last_level", "ordered", "missing"):
             del span[name]
     assert tuple(Span(**span) for span in saved) == SPANS
+
+
+def test_tables_are_joined_in_order_and_one_alone_is_given_as_it_is():
+    parts = [EncodedTable.make_empty(SPANS, records) for records in (2, 0, 3)]
+    for number, part in enumerate(parts):
+        part.codes[:] = number
+    joined = join(parts)
+    assert joined.codes[:, 0].tolist() == [0, 0, 2, 2, 2]
+    assert (joined.numbers.shape, joined.numbers.dtype) == ((5, parts[0].numbers.shape[1]), parts[0].numbers.dtype)
+    assert join(parts[:1]) is parts[0]

@@ -10,8 +10,6 @@ import polars as pl
 import pytest
 
 from dpwgan.app import pipeline
-from dpwgan.app.config import RunConfig, SynthesisConfig
-from dpwgan.app.delivery import Voice
 from dpwgan.app.teamwork import _digest
 from dpwgan.errors import DataError, InputError, UsageError
 from dpwgan.table import csv as csv_module
@@ -20,6 +18,7 @@ from dpwgan.table.parts import list_parts
 from dpwgan.table.reader import open_table
 from dpwgan.table.schema import CategoricalColumn, Schema
 from tests.end_to_end.bad_inputs import HEADER, ROWS, SPECS, write_good
+from tests.teams import make_config
 
 AB = Schema(columns=tuple(CategoricalColumn(name=name, tokens=("1", "2", "3")) for name in "ab"), sha256="0")
 
@@ -32,15 +31,7 @@ def put(folder: Path, **parts: str) -> Path:
 
 
 def run(folder: Path, data: str, *, output: str = "out.csv", **options: Any) -> bytes:
-    pipeline.run(
-        RunConfig(
-            data=str(folder / data),
-            output=str(folder / output),
-            specs=folder / "specs.json",
-            synthesis=SynthesisConfig(epsilon=1.0, method="independent", seed=1, **options),
-            voice=Voice(quiet=True),
-        )
-    )
+    pipeline.run(make_config(folder, data=data, output=output, method="independent", seed=1, **options))
     return (folder / output).read_bytes()
 
 

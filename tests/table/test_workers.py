@@ -77,37 +77,30 @@ def test_sums_are_those_of_all_rows_when_they_are_here_or_shared(size: int) -> N
     assert run_team(size, job) == [here, *[None] * (size - 1)]
 
 
-def test_others_charge_what_the_chief_charged_when_they_are_asked() -> None:
-    ledger: dict[str, int] = {}
+@pytest.mark.parametrize(
+    ("before", "changes", "expected"),
+    [
+        ({}, [{"first": 1}, {"second": 2}, {"second": 5}], [("first", 1), ("second", 2), ("second", 3)]),
+        ({"first": 1, "second": 3}, [{"first": 1, "second": 4}], [("second", 1)]),
+    ],
+)
+def test_others_charge_what_the_chief_charged_when_they_are_asked(before: Any, changes: Any, expected: Any) -> None:
+    """All of it, and what is new alone where a run goes on."""
     charges: list[tuple[str, int]] = []
 
     def job(team: Team) -> None:
         if not team.leads:
-            serve(team, charges=charges)
+            serve(team, charges=charges, charged=before)
             return
+        ledger: dict[str, int] = {}
         team.follow(lambda: ledger)
-        for label, count in (("first", 1), ("second", 2), ("second", 5)):
-            ledger[label] = count
+        for change in changes:
+            ledger.update(change)
             team.add_up("sum", lambda: np.zeros(1), argument=1)
         team.dismiss()
 
     run_team(2, job)
-    assert charges == [("first", 1), ("second", 2), ("second", 3)]
-
-
-def test_others_charge_what_is_new_when_a_run_goes_on() -> None:
-    charges: list[tuple[str, int]] = []
-
-    def job(team: Team) -> None:
-        if not team.leads:
-            serve(team, charges=charges, charged={"first": 1, "second": 3})
-            return
-        team.follow(lambda: {"first": 1, "second": 4})
-        team.add_up("sum", lambda: np.zeros(1), argument=1)
-        team.dismiss()
-
-    run_team(2, job)
-    assert charges == [("second", 1)]
+    assert charges == expected
 
 
 def test_all_have_the_document_of_the_chief_when_it_is_shared() -> None:

@@ -27,7 +27,6 @@ from dpwgan.table.findings import count_rows
 from dpwgan.table.reader import check_format, open_table
 from dpwgan.table.schema import CategoricalColumn, ImageLayout, Schema
 from dpwgan.table.specs import read_specs
-from dpwgan.table.stream import read_bytes
 from dpwgan.table.writer import write_bytes, write_table
 
 Pixels = npt.NDArray[np.uint8]
@@ -54,8 +53,7 @@ def from_idx(arguments: argparse.Namespace) -> None:
     """
     schema, layout = _read_layout(arguments)
     check_format(arguments.table, schema)
-    images = read_idx(read_bytes(arguments.images), name=f"The file {arguments.images!r}")
-    labels = read_idx(read_bytes(arguments.labels), name=f"The file {arguments.labels!r}")
+    images, labels = read_idx(arguments.images), read_idx(arguments.labels)
     table = make_table(images, labels, layout, schema, name=f"The file {arguments.images!r}")
     written = write_table(arguments.table, table.frames(), header=table.header, schema=schema)
     LOGGER.info("%s of %d columns written", count_rows(written.records), len(table.header))

@@ -25,7 +25,7 @@ from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import Streams
 from dpwgan.privacy.release import Noisy, Release
-from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.encoded import EncodedTable, join
 from dpwgan.table.rows import Rows
 from dpwgan.table.units import Units
 
@@ -40,19 +40,10 @@ def add_canaries(encoded: EncodedTable, *, canaries: int, rng: np.random.Generat
     A canary that is a unit has so many `rows`, all alike: none moves counts, or the sum of a step, further.
     Privacy: made of public facts and `rng`.
     """
-    drawn = EncodedTable(
-        codes=np.zeros((canaries, encoded.codes.shape[1]), np.int32),
-        numbers=np.zeros((canaries, encoded.numbers.shape[1]), encoded.numbers.dtype),
-        spans=encoded.spans,
-    )
+    drawn = EncodedTable.make_empty(encoded.spans, canaries)
     for attribute in lay_out_attributes(encoded.spans):
         attribute.put_cells(rng.integers(0, attribute.cells, canaries), into=drawn)
-    drawn = drawn.take(np.repeat(np.arange(canaries), rows))
-    return EncodedTable(
-        codes=np.concatenate([encoded.codes, drawn.codes]),
-        numbers=np.concatenate([encoded.numbers, drawn.numbers]),
-        spans=encoded.spans,
-    )
+    return join([encoded, drawn.take(np.repeat(np.arange(canaries), rows))])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -171,20 +171,11 @@ class OneLayerTerm:
     target: float
     stddev: float
 
-    def loss_and_gradient(self, probabilities: ProbabilityArray) -> tuple[float, FloatArray]:
-        """Computes ((expected score - target)/stddev)^2 / 2 and its derivatives by every probability.
-
-        Privacy: post-processing.
-        Shapes: `probabilities` (K, W), the gradient alike.
-        """
-        score, by_probability = _score_and_gradient(probabilities, weights=self.weights, sizes=self.sizes)
-        residual = (score - self.target) / self.stddev
-        by_probability *= residual / self.stddev
-        return 0.5 * residual**2, by_probability
-
     def add_gradient(self, probabilities: ProbabilityArray, *, into: ProbabilityArray) -> None:
-        """Adds the gradient to others, as `ReleasedLoss` has it."""
-        into += self.loss_and_gradient(probabilities)[1]
+        """Adds the derivatives of ((expected score - target)/stddev)^2 / 2 to others, as `ReleasedLoss` has it."""
+        score, by_probability = _score_and_gradient(probabilities, weights=self.weights, sizes=self.sizes)
+        by_probability *= (score - self.target) / self.stddev / self.stddev
+        into += by_probability
 
 
 def measure_one_layer(real: Rows[OneHotRows], weights: FloatArray, *, ledger: Ledger) -> OneLayerTerm:

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from dpwgan.critic.device import compile_step
 from dpwgan.critic.optimizers import Adam
-from dpwgan.critic.private_step import count_entries
+from dpwgan.critic.private_step import count_entries, flatten, split_like
 from dpwgan.methods.published.networks import Inputs, Networks, draw_labelled
 from dpwgan.methods.published.published_gan import GENERATOR_CLIP, MEMORIES, RATE
 
@@ -60,7 +60,7 @@ class PublishedSteps:
                     tf.nn.softplus(-self._networks.score(*draw_labelled(self._networks, self._microbatch)))
                 )
             parts = tape.gradient(loss, list(self._networks.generator_weights), unconnected_gradients="zero")
-            flat = tf.concat([tf.reshape(part, [-1]) for part in parts], axis=0)
+            flat = flatten(parts)
             return done + 1, total + flat * tf.minimum(1.0, GENERATOR_CLIP / tf.maximum(tf.norm(flat), 1e-30))
 
         start = tf.constant(0), tf.zeros(sum(self._sizes))
@@ -74,9 +74,7 @@ class PublishedSteps:
         weights = list(self._networks.critic_weights)
         self._of_discriminator.descend(tape.gradient(loss, weights))
         noisy = (self.clipped_sum() + noise) / float(self._microbatches)
-        shapes = [weight.shape for weight in self._networks.generator_weights]
-        pieces = zip(tf.split(noisy, self._sizes), shapes, strict=True)
-        self._of_generator.descend([tf.reshape(piece, shape) for piece, shape in pieces])
+        self._of_generator.descend(split_like(noisy, self._networks.generator_weights))
 
 
 class LossNoiseSteps:

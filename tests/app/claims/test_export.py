@@ -31,7 +31,7 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 
 def write_claim(table: Path, **more: Any) -> None:
-    claim = make_claim(**more).for_file(sha256=hashlib.sha256(table.read_bytes()).hexdigest())
+    claim = make_claim(**more).for_output_with(sha256=hashlib.sha256(table.read_bytes()).hexdigest())
     Path(f"{table}.privacy.json").write_text(claim.to_json())
 
 

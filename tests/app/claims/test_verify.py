@@ -79,7 +79,7 @@ def claim_of(
         accountant={**about, "alternatives": []},
         **more,
     )
-    return json.loads(claim.for_file(sha256=hashlib.sha256(TABLE).hexdigest()).to_json())
+    return json.loads(claim.for_output_with(sha256=hashlib.sha256(TABLE).hexdigest()).to_json())
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_claim_holds_when_nothing_was_changed(accountant, releases, relation):
     document = claim_of(*releases, accountant=accountant, relation=relation)
     assert list(find_faults(Claim(document=document))) == []
     other = Claim(document=document).for_output(rows=7, chosen_by="asked for", from_saved_model=True)
-    assert list(find_faults(other.for_condition("a > 1"))) == []
+    assert list(find_faults(other.for_output_with(where="a > 1"))) == []
 
 
 CHANGES: list[tuple[str, Any, str]] = [
