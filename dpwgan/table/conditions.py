@@ -4,18 +4,20 @@ import functools
 import io
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
+from dpwgan.errors import quote
 from dpwgan.table.calendar import DAY
 
 MIRRORED = {"Lt": "Gt", "LtEq": "GtEq", "Gt": "Lt", "GtEq": "LtEq", "Eq": "Eq", "NotEq": "NotEq"}
 """Comparisons, and what each is when its sides are swapped."""
 
-_JOINTS = {"And", "Or", "EqValidity", "NotEqValidity", "Xor"}
+_DISTINCT = {"EqValidity", "NotEqValidity"}
+_JOINTS = {"And", "Or", *_DISTINCT, "Xor"}
 _LOGIC = {"IsNull", "IsNotNull", "Not"}
 # Functions of a row's own values, by the names that polars keeps them under. An aggregate, a window, a rank or a shift
 # has another name, and so has what is not known here.
@@ -34,6 +36,9 @@ _FUNCTIONS = {
     **{key: {""} for key in ("Abs", "Sign", "Floor", "Ceil", "Log", "Exp", "Coalesce", "FillNull")},
     **{key: {""} for key in ("MinHorizontal", "MaxHorizontal")},
 }
+_MIXED = "compares or combines columns and constants of kinds that do not go together"
+# A date is the beginning of its day.
+_LIKE: dict[Any, Any] = {pl.Date: pl.Datetime}
 _PROBES: dict[Any, Any] = {pl.Int64: 1, pl.Float64: 0.5, pl.String: "x", pl.Boolean: True}
 
 
@@ -48,14 +53,14 @@ class RowExpression:
     `columns` are those it reads. `comparisons` are those of a column with a constant in it: column, operator, and the
     number, or the moment as `dpwgan.table.calendar` counts them.
     `opaque` are the columns in anything but comparisons of columns and constants joined by AND, OR, NOT and IS NULL.
-    `measured` is all that is compared with a number.
+    `sides` are the two sides of each comparison.
     """
 
     expression: pl.Expr = field(repr=False)
     columns: tuple[str, ...]
     comparisons: tuple[tuple[str, str, float], ...]
     opaque: frozenset[str]
-    measured: tuple[pl.Expr, ...] = field(repr=False)
+    sides: tuple[tuple[pl.Expr, pl.Expr], ...] = field(repr=False)
 
     def evaluate(self, values: pl.DataFrame) -> pl.Series:
         """Its value for each of (n,) rows of typed values; a constant is repeated."""
@@ -73,7 +78,7 @@ def read_sql(text: str) -> RowExpression:
             written = pl.sql_expr(text).meta.serialize(format="json")
             # A cast that fails gives NULL, as one row must not end the run for all.
             forgiving = written.replace('"options":"Strict"', '"options":"NonStrict"')
-            expression = pl.Expr.deserialize(io.StringIO(forgiving), format="json")
+            expression = _deserialize(json.loads(forgiving))
     except (pl.exceptions.PolarsError, ValueError, TypeError):
         raise ConditionError("is not an SQL expression that polars can read") from None
     reader = _Reader()
@@ -83,7 +88,7 @@ def read_sql(text: str) -> RowExpression:
         columns=tuple(dict.fromkeys(reader.columns)),
         comparisons=tuple(reader.comparisons),
         opaque=frozenset(reader.opaque),
-        measured=tuple(pl.Expr.deserialize(io.StringIO(json.dumps(node)), format="json") for node in reader.measured),
+        sides=tuple((_deserialize(left), _deserialize(right)) for left, right in reader.sides),
     )
 
 
@@ -92,11 +97,29 @@ def find_type(expression: RowExpression, types: Mapping[str, pl.DataType]) -> pl
     columns = {name: [None, _PROBES.get(kind)] for name, kind in types.items()}
     probe = pl.DataFrame(columns, schema=dict(types)) if types else pl.DataFrame([1, 2])
     try:
-        if any(probe.select(side.alias("")).dtypes[0].is_temporal() for side in expression.measured):
-            raise ConditionError("compares a time with a number; write DATE '...' or INTERVAL '...'")
+        for sides in expression.sides:
+            _check_kinds(sides, [probe.select(side.alias("")).dtypes[0] for side in sides])
         return expression.evaluate(probe).dtype
     except (pl.exceptions.PolarsError, TypeError):
-        raise ConditionError("compares or combines columns and constants of kinds that do not go together") from None
+        raise ConditionError(_MIXED) from None
+
+
+def _check_kinds(sides: Sequence[pl.Expr], types: Sequence[pl.DataType]) -> None:
+    """Refuses a comparison for which polars would turn values of one kind into another."""
+    kinds = {"number" if found.is_numeric() else _LIKE.get(found.base_type(), found.base_type()) for found in types}
+    if len(kinds - {pl.Null}) < 2:
+        return
+    if "number" in kinds and any(found.is_temporal() for found in types):
+        raise ConditionError("compares a time with a number; write DATE '...' or INTERVAL '...'")
+    truths = [side for side, found in zip(sides, types, strict=True) if found == pl.Boolean and side.meta.is_column()]
+    advice = "".join(
+        f"; {quote(side.meta.output_name())} is true or false: write it alone or after NOT" for side in truths
+    )
+    raise ConditionError(f"{_MIXED}{advice}")
+
+
+def _deserialize(node: Any) -> pl.Expr:
+    return pl.Expr.deserialize(io.StringIO(json.dumps(node)), format="json")
 
 
 class _Reader:
@@ -106,7 +129,7 @@ class _Reader:
         self.columns: list[str] = []
         self.comparisons: list[tuple[str, str, float]] = []
         self.opaque: set[str] = set()
-        self.measured: list[Any] = []
+        self.sides: list[tuple[Any, Any]] = []
 
     def read(self, *nodes: Any, plain: bool = True) -> None:
         """Reads expressions; where they are not `plain`, ends of intervals do not speak for what lies between."""
@@ -144,14 +167,13 @@ class _Reader:
             self.read(*inputs, plain=name == "Boolean" and which in _LOGIC)
 
     def _read_pair(self, operation: str, sides: list[Any]) -> None:
+        if operation in MIRRORED or operation in _DISTINCT:
+            self.sides.append((sides[0], sides[1]))
         if operation not in MIRRORED:
             self.read(*sides, plain=operation in _JOINTS)
             return
         for (side, other), name in zip((sides, sides[::-1]), (operation, MIRRORED[operation]), strict=True):
-            number = _read_number(other)
-            if number is not None:
-                self.measured.append(side)
-            constant = _read_moment(other) if number is None else number
+            constant = _read_constant(other)
             if "Column" in side and constant is not None:
                 self.comparisons.append((side["Column"], name, constant))
         self.read(*sides, plain=all(_is_operand(side) for side in sides))
@@ -176,20 +198,18 @@ _LOGICAL: list[Any] = [{"Boolean": name} for name in sorted(_LOGIC)]
 _COMPARED: list[Any] = [{"Binary": name} for name in MIRRORED]
 
 
-def _read_number(node: Any) -> float | None:
-    kind, number = _read_literal(node)
+def _read_constant(node: Any) -> float | None:
+    """A number, or a moment as it is counted."""
+    kind, value = _read_literal(node)
     if kind == "Decimal":
-        return float(number[0] / 10 ** number[2])
-    return float(number) if kind.startswith(("Int", "UInt", "Float")) else None
-
-
-def _read_moment(node: Any) -> float | None:
-    kind, moment = _read_literal(node)
+        return float(value[0] / 10 ** value[2])
     if kind == "Date":
-        return float(moment * DAY)
+        return float(value * DAY)
     if kind == "Time":
-        return float(moment / 1_000)  # polars counts nanoseconds of the day
-    return float(moment[0]) if kind == "Datetime" and moment[1] == "Microseconds" else None
+        return float(value / 1_000)  # polars counts nanoseconds of the day
+    if kind == "Datetime":
+        return float(value[0]) if value[1] == "Microseconds" else None
+    return float(value) if kind.startswith(("Int", "UInt", "Float")) else None
 
 
 def _read_literal(node: Any) -> tuple[str, Any]:
