@@ -53,7 +53,7 @@ class RowExpression:
     `columns` are those it reads. `comparisons` are those of a column with a constant in it: column, operator, and the
     number, or the moment as `dpwgan.table.calendar` counts them.
     `opaque` are the columns in anything but comparisons of columns and constants joined by AND, OR, NOT and IS NULL.
-    `sides` are the two sides of each comparison.
+    `sides` are the two sides of each comparison. `texts` are columns and the texts that they may or may not be.
     """
 
     expression: pl.Expr = field(repr=False)
@@ -61,6 +61,7 @@ class RowExpression:
     comparisons: tuple[tuple[str, str, float], ...]
     opaque: frozenset[str]
     sides: tuple[tuple[pl.Expr, pl.Expr], ...] = field(repr=False)
+    texts: tuple[tuple[str, str], ...] = field(repr=False)
 
     def evaluate(self, values: pl.DataFrame) -> pl.Series:
         """Its value for each of (n,) rows of typed values; a constant is repeated."""
@@ -89,6 +90,7 @@ def read_sql(text: str) -> RowExpression:
         comparisons=tuple(reader.comparisons),
         opaque=frozenset(reader.opaque),
         sides=tuple((_deserialize(left), _deserialize(right)) for left, right in reader.sides),
+        texts=tuple(reader.texts),
     )
 
 
@@ -130,6 +132,7 @@ class _Reader:
         self.comparisons: list[tuple[str, str, float]] = []
         self.opaque: set[str] = set()
         self.sides: list[tuple[Any, Any]] = []
+        self.texts: list[tuple[str, str]] = []
 
     def read(self, *nodes: Any, plain: bool = True) -> None:
         """Reads expressions; where they are not `plain`, ends of intervals do not speak for what lies between."""
@@ -161,14 +164,25 @@ class _Reader:
         known = _FUNCTIONS.get(name, set())
         if which not in known and "" not in known:
             raise ConditionError("has a function that is not one of a single row's values, or is not known here")
+        if which == "IsIn":
+            self._read_texts(*inputs)
         if name == "Sql" and which == "Binary":
             self._read_pair(function["Sql"]["Binary"], inputs)
         else:
             self.read(*inputs, plain=name == "Boolean" and which in _LOGIC)
 
+    def _read_texts(self, side: Any, constants: Any) -> None:
+        if "Column" in side and "Literal" in constants:
+            found = pl.select(_deserialize(constants)).to_series()
+            listed = found.explode() if found.dtype == pl.List else found
+            self.texts.extend((side["Column"], text) for text in listed if isinstance(text, str))
+
     def _read_pair(self, operation: str, sides: list[Any]) -> None:
         if operation in MIRRORED or operation in _DISTINCT:
             self.sides.append((sides[0], sides[1]))
+        if operation in ("Eq", "NotEq", *_DISTINCT):
+            self._read_texts(*sides)
+            self._read_texts(*sides[::-1])
         if operation not in MIRRORED:
             self.read(*sides, plain=operation in _JOINTS)
             return

@@ -13,7 +13,9 @@ from dpwgan.errors import DataError, DpwganError, SpecsError
 from dpwgan.table.calendar import CalendarColumn
 from dpwgan.table.codecs.moments import MomentCodec
 from dpwgan.table.conditions import ConditionError, find_type, read_sql
+from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoder import TableEncoder
+from dpwgan.table.rules import read_condition
 from dpwgan.table.schema import NumericColumn, Schema
 from dpwgan.table.specs import parse_specs
 
@@ -113,6 +115,9 @@ def test_a_time_is_not_compared_with_a_number(sql: str) -> None:
     assert find_type(read_sql("till - since <= INTERVAL '60 days'"), dates) == pl.Boolean
 
 
+TYPOS = ["word = 'X'", "'z' <> word", "word IN ('x', 'z')", "CASE word WHEN 'z' THEN 1 ELSE 2 END > 1"]
+
+
 @pytest.mark.parametrize(
     ("rule", "told"),
     [
@@ -128,6 +133,7 @@ def test_a_time_is_not_compared_with_a_number(sql: str) -> None:
         ("(age > 3) = pay", "kinds that do not go together"),
         ("begin > age", "compares a time with a number"),
         ("1 = 1", "names no column"),
+        *((sql, "compares 'word' with a text that is none of its values") for sql in TYPOS),
         ({"columns": ["age"]}, "it needs 'sql', or 'columns'"),
         ({"sql": "age > 1", "columns": ["age"]}, "it needs 'sql', or 'columns'"),
         ({"sql": "age > 1", "violation": "drop"}, "did you mean 'violations'"),
@@ -139,6 +145,19 @@ def test_a_time_is_not_compared_with_a_number(sql: str) -> None:
 def test_a_rule_that_cannot_be_acted_on_is_refused_by_its_number(rule: Any, told: str) -> None:
     with pytest.raises(SpecsError, match=r"^Rule 2 in the specs.*" + told):
         read("age > 1", rule)
+
+
+@pytest.mark.parametrize("sql", ["word IN ('x', NULL)", "word LIKE 'z%'", "word < 'm'", "UPPER(word) = 'X'"])
+def test_a_text_may_be_compared_with_what_a_cell_may_be(sql: str) -> None:
+    assert read(sql).rules
+
+
+def test_a_missing_cell_is_no_value_and_what_is_not_known_yet_may_be_any() -> None:
+    with pytest.raises(SpecsError, match="none of its values; a missing cell is NULL"):
+        read("code IS NULL OR word = 'N'", word={**COLUMNS["word"], "missing": ["N"]})
+    later = {"type": "enum", "values_from": "data", "domain_privacy": "waived"}
+    schema = read("word = 'z'", word=later)
+    assert read_condition("word <> 'q'", discover_domains([pl.DataFrame([ROW])], schema)).columns == ("word",)
 
 
 def test_a_column_may_be_called_rules() -> None:
