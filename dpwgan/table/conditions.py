@@ -17,6 +17,7 @@ MIRRORED = {"Lt": "Gt", "LtEq": "GtEq", "Gt": "Lt", "GtEq": "LtEq", "Eq": "Eq", 
 """Comparisons, and what each is when its sides are swapped."""
 
 _DISTINCT = {"EqValidity", "NotEqValidity"}
+_COMPARISONS = {*MIRRORED, *_DISTINCT}
 _JOINTS = {"And", "Or", *_DISTINCT, "Xor"}
 _LOGIC = {"IsNull", "IsNotNull", "Not"}
 # Functions of a row's own values, by the names that polars keeps them under. An aggregate, a window, a rank or a shift
@@ -31,11 +32,12 @@ _FUNCTIONS = {
         *("Year", "IsoYear", "Quarter", "Month", "Week", "WeekDay", "Day", "OrdinalDay"),
         *("Hour", "Minute", "Second", "ToString"),
     },
-    "Sql": {"Binary", "ToFloat", "Round"},
+    "Sql": {"ToFloat", "Round"},
     "Pow": {"Generic", "Sqrt", "Cbrt"},
     **{key: {""} for key in ("Abs", "Sign", "Floor", "Ceil", "Log", "Exp", "Coalesce", "FillNull")},
     **{key: {""} for key in ("MinHorizontal", "MaxHorizontal")},
 }
+_ROUNDING = 1e-13
 _MIXED = "compares or combines columns and constants of kinds that do not go together"
 # A date is the beginning of its day.
 _LIKE: dict[Any, Any] = {pl.Date: pl.Datetime}
@@ -56,7 +58,7 @@ class RowExpression:
     `sides` are the two sides of each comparison. `texts` are columns and the texts that they may or may not be.
     """
 
-    expression: pl.Expr = field(repr=False)
+    node: Any = field(repr=False)
     columns: tuple[str, ...]
     comparisons: tuple[tuple[str, str, float], ...]
     opaque: frozenset[str]
@@ -65,8 +67,21 @@ class RowExpression:
 
     def evaluate(self, values: pl.DataFrame) -> pl.Series:
         """Its value for each of (n,) rows of typed values; a constant is repeated."""
-        found = values.select(self.expression.alias("value")).get_column("value")
+        found = values.select(self.see(values.schema).alias("value")).get_column("value")
         return found.new_from_index(0, values.height) if len(found) != values.height else found
+
+    def see(self, types: Mapping[str, pl.DataType]) -> pl.Expr:
+        """What polars evaluates on rows of these types.
+
+        Two sides of a comparison are equal where they differ by no more than rounding to doubles does, which is less
+        than 1e-13 of the numbers that they are computed from: cents add up as cents do.
+        """
+        return _make_expression(self, tuple((name, types[name]) for name in self.columns))
+
+
+@functools.lru_cache(maxsize=1024)
+def _make_expression(expression: RowExpression, types: tuple[tuple[str, pl.DataType], ...]) -> pl.Expr:
+    return _deserialize(_settle(expression.node, pl.DataFrame(schema=dict(types))))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -79,13 +94,14 @@ def read_sql(text: str) -> RowExpression:
             written = pl.sql_expr(text).meta.serialize(format="json")
             # A cast that fails gives NULL, as one row must not end the run for all.
             forgiving = written.replace('"options":"Strict"', '"options":"NonStrict"')
-            expression = _deserialize(json.loads(forgiving))
+            node = json.loads(forgiving)
+            _deserialize(node)
     except (pl.exceptions.PolarsError, ValueError, TypeError):
         raise ConditionError("is not an SQL expression that polars can read") from None
     reader = _Reader()
-    reader.read(json.loads(written))
+    reader.read(node)
     return RowExpression(
-        expression=expression,
+        node=node,
         columns=tuple(dict.fromkeys(reader.columns)),
         comparisons=tuple(reader.comparisons),
         opaque=frozenset(reader.opaque),
@@ -120,6 +136,56 @@ def _check_kinds(sides: Sequence[pl.Expr], types: Sequence[pl.DataType]) -> None
     raise ConditionError(f"{_MIXED}{advice}")
 
 
+def _settle(node: Any, probe: pl.DataFrame) -> Any:
+    """The expression, with comparisons of computed doubles as `RowExpression.see` says, on rows of a probe's types."""
+    if isinstance(node, list):
+        return [_settle(part, probe) for part in node]
+    if not isinstance(node, dict) or "Literal" in node:
+        return node
+    node = {key: _settle(part, probe) for key, part in node.items()}
+    operation, sides = _split(node)
+    if operation not in _COMPARISONS or all("Column" in side or "Literal" in side for side in sides):
+        return node
+    left, right = map(_deserialize, sides)
+    types = probe.select(left.alias("left"), right.alias("right")).dtypes
+    if not any(kind.is_float() for kind in types) or not all(kind.is_numeric() for kind in types):
+        return node
+    left, right = left.cast(pl.Float64), right.cast(pl.Float64)
+    # Below, not at most: what is infinite is near nothing.
+    is_near = (left - right).abs() < _ROUNDING * (_weigh(sides[0]) + _weigh(sides[1]))
+    settled = pl.when(is_near).then(right).otherwise(left)
+    return {"BinaryExpr": {"left": _serialize(settled), "op": operation, "right": _serialize(right)}}
+
+
+def _weigh(node: Any) -> pl.Expr:
+    """How large the numbers are that are added up: their digits are what rounding is to, however small the sum is."""
+    operation, sides = _split(node)
+    if operation in ("Plus", "Minus"):
+        return _weigh(sides[0]) + _weigh(sides[1])
+    if operation == "Mul":
+        return _weigh(sides[0]) * _weigh(sides[1])
+    if operation == "Div":
+        return _weigh(sides[0]) / _deserialize(sides[1]).cast(pl.Float64).abs()
+    is_abs = "Function" in node and node["Function"]["function"] == "Abs"
+    return _weigh(node["Function"]["input"][0]) if is_abs else _deserialize(node).cast(pl.Float64).abs()
+
+
+def _split(node: Any) -> tuple[str, list[Any]]:
+    """The operation between two sides that a node is, and its sides; none if it is another one."""
+    kind, content = next(iter(node.items())) if isinstance(node, dict) and node else ("", {})
+    if kind == "BinaryExpr":
+        return content["op"], [content["left"], content["right"]]
+    function = content["function"] if kind == "Function" else ""
+    sql = function.get("Sql") if isinstance(function, dict) else ""
+    return (sql["Binary"], content["input"]) if isinstance(sql, dict) and "Binary" in sql else ("", [])
+
+
+def _serialize(expression: pl.Expr) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return json.loads(expression.meta.serialize(format="json"))
+
+
 def _deserialize(node: Any) -> pl.Expr:
     return pl.Expr.deserialize(io.StringIO(json.dumps(node)), format="json")
 
@@ -144,10 +210,11 @@ class _Reader:
 
     def _read(self, node: Any) -> None:
         kind, content = next(iter(node.items())) if isinstance(node, dict) else (node, {})
-        if kind == "Column":
+        operation, sides = _split(node)
+        if operation:
+            self._read_pair(operation, sides)
+        elif kind == "Column":
             self.columns.append(str(content))
-        elif kind == "BinaryExpr":
-            self._read_pair(content["op"], [content["left"], content["right"]])
         elif kind == "Function":
             self._read_function(content["function"], content["input"])
         elif kind == "Ternary":
@@ -166,10 +233,7 @@ class _Reader:
             raise ConditionError("has a function that is not one of a single row's values, or is not known here")
         if which == "IsIn":
             self._read_texts(*inputs)
-        if name == "Sql" and which == "Binary":
-            self._read_pair(function["Sql"]["Binary"], inputs)
-        else:
-            self.read(*inputs, plain=name == "Boolean" and which in _LOGIC)
+        self.read(*inputs, plain=name == "Boolean" and which in _LOGIC)
 
     def _read_texts(self, side: Any, constants: Any) -> None:
         if "Column" in side and "Literal" in constants:
@@ -178,7 +242,7 @@ class _Reader:
             self.texts.extend((side["Column"], text) for text in listed if isinstance(text, str))
 
     def _read_pair(self, operation: str, sides: list[Any]) -> None:
-        if operation in MIRRORED or operation in _DISTINCT:
+        if operation in _COMPARISONS:
             self.sides.append((sides[0], sides[1]))
         if operation in ("Eq", "NotEq", *_DISTINCT):
             self._read_texts(*sides)
@@ -198,18 +262,17 @@ def _is_operand(node: Any) -> bool:
     if not isinstance(node, dict):
         return False
     kind, content = next(iter(node.items()))
-    if kind == "BinaryExpr":
-        return content["op"] in MIRRORED or content["op"] in _JOINTS
+    operation, _ = _split(node)
+    if operation:
+        return operation in MIRRORED or operation in _JOINTS
     if kind == "Cast":
         return bool(content["dtype"] == {"Literal": "Boolean"})
     if kind == "Function":
-        function = content["function"]
-        return function in _LOGICAL or (isinstance(function, dict) and function.get("Sql", {}) in _COMPARED)
+        return content["function"] in _LOGICAL
     return kind in ("Column", "Literal")
 
 
 _LOGICAL: list[Any] = [{"Boolean": name} for name in sorted(_LOGIC)]
-_COMPARED: list[Any] = [{"Binary": name} for name in MIRRORED]
 
 
 def _read_constant(node: Any) -> float | None:

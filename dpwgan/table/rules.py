@@ -40,7 +40,7 @@ class RuleBook:
 
     def find_broken(self, values: pl.DataFrame) -> list[Flags]:
         """Which of (n,) rows of values break each rule. Shapes: one (n,) a rule."""
-        read = {str(place): one.expression for place, one in enumerate(self._conditions) if one is not None}
+        read = {str(place): one.see(values.schema) for place, one in enumerate(self._conditions) if one is not None}
         # All of them see the values as they came, whatever the names of the columns that they are written into.
         kept = values.with_columns(one.fill_null(True).alias(name) for name, one in read.items())
         return [
