@@ -280,6 +280,37 @@ def test_a_computed_column_is_checked_on_the_way_in_and_written_on_the_way_out()
             encoder.validate(again.with_columns(pl.Series(name, [wrong, again[name][1]])))
 
 
+@pytest.mark.parametrize(
+    ("broken", "told"),
+    [
+        ({"age": "?"}, "column 'age': 1 row with a cell that is not a number"),
+        ({"age": "96"}, "column 'age': 1 row with a cell that is not between 0 and 95"),
+        ({"age": "20.5"}, "column 'age': 1 row with a cell that is not a whole number"),
+        ({"begin": "2020-02-03"}, "column 'begin': 1 row with a cell that is not written as '%d.%m.%Y' says"),
+        ({"code": "03"}, "column 'code': 1 row with a cell that is not one of its legal cells"),
+    ],
+)
+def test_a_bad_cell_is_found_once_and_breaks_no_rule_and_no_derived_column(broken: dict[str, str], told: str) -> None:
+    sum_of_all = "age + code + CASE WHEN begin > DATE '2020-01-01' THEN 1 ELSE 0 END"
+    derived = {"sum": {"derived": {"sql": sum_of_all}}, "half": {"derived": {"from": "age", "floordiv": 2}}}
+    schema = read("age > 10", "code = 1", "begin > DATE '2020-01-01'", "sum > 20", "half > 5", **derived)
+    row = {"sum": "22", "half": "10"}
+    assert encode(schema, row) == 1
+    with pytest.raises(DataError) as refused:
+        encode(schema, row, {**row, **broken})
+    assert str(refused.value) == f"The table does not fit the specs: {told}."
+
+
+def test_what_is_derived_from_a_clamped_cell_may_be_of_it_and_is_written_of_what_it_became() -> None:
+    age = {**COLUMNS["age"], "out_of_domain": "clamp"}
+    derived = {"twice": {"derived": {"sql": "age * 2"}}, "thrice": {"derived": {"from": "age", "multiply": 3}}}
+    schema = read("age <= 95", age=age, **derived)
+    frame = pl.DataFrame([{**ROW, "age": "100", "twice": "200", "thrice": "300"}])
+    encoder = TableEncoder(schema, frame.columns)
+    again = encoder.decode(encoder.encode(frame), np.random.default_rng(0))
+    assert again.select("age", "twice", "thrice").row(0) == ("95", "190", "285")
+
+
 def test_rules_are_told_apart_from_columns_that_have_numbers_for_names() -> None:
     whole = {"type": "integer", "min": 0, "max": 9}
     schema = parse_specs({"0": whole, "1": whole, "rules": ['"1" < 5', '"0" > 2', '"1" > 1']}, sha256="")
