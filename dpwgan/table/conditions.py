@@ -6,12 +6,14 @@ import json
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, datetime, time
 from typing import Any
 
 import polars as pl
 
 from dpwgan.errors import quote
 from dpwgan.table.calendar import DAY
+from dpwgan.table.moments import MOMENT
 
 MIRRORED = {"Lt": "Gt", "LtEq": "GtEq", "Gt": "Lt", "GtEq": "LtEq", "Eq": "Eq", "NotEq": "NotEq"}
 """Comparisons, and what each is when its sides are swapped."""
@@ -30,7 +32,7 @@ _FUNCTIONS = {
     },
     "TemporalExpr": {
         *("Year", "IsoYear", "Quarter", "Month", "Week", "WeekDay", "Day", "OrdinalDay"),
-        *("Hour", "Minute", "Second", "ToString"),
+        *("Hour", "Minute", "Second", "ToString", "OffsetBy"),
     },
     "Sql": {"ToFloat", "Round"},
     "Pow": {"Generic", "Sqrt", "Cbrt"},
@@ -41,7 +43,10 @@ _ROUNDING = 1e-13
 _MIXED = "compares or combines columns and constants of kinds that do not go together"
 # A date is the beginning of its day.
 _LIKE: dict[Any, Any] = {pl.Date: pl.Datetime}
-_PROBES: dict[Any, Any] = {pl.Int64: 1, pl.Float64: 0.5, pl.String: "x", pl.Boolean: True}
+_PROBES: dict[Any, Any] = {
+    **{pl.Int64: 1, pl.Float64: 0.5, pl.String: "x", pl.Boolean: True},
+    **{pl.Date: date(2000, 1, 1), MOMENT: datetime(2000, 1, 1), pl.Time: time()},
+}
 
 
 class ConditionError(Exception):

@@ -54,6 +54,7 @@ def encode(schema: Schema, *rows: dict[str, str]) -> int:
         ("size + 0.2 <= 0.3", {"size": "0.2"}, {"size": "0.1"}),  # as doubles 0.30000000000000004
         ("word = 'x'", {"word": "y"}, {}),
         ("begin < DATE '2020-02-03'", {}, {"begin": "02.02.2020"}),
+        ("begin - INTERVAL '1 month' <= DATE '2020-01-03'", {"begin": "04.02.2020"}, {}),
         ("smokes OR age < 18", {"smokes": "false"}, {"smokes": "false", "age": "17"}),
         ({"columns": PAIR, "allowed": [["01", "x"], [None, "y"]]}, {"word": "y"}, {"code": "N", "word": "y"}),
         ({"columns": PAIR, "forbidden": [["N", "x"], [2, "y"]]}, {"code": "N"}, {"code": "02"}),
@@ -171,6 +172,7 @@ TYPOS = ["word = 'X'", "'z' <> word", "word IN ('x', 'z')", "CASE word WHEN 'z' 
         ("smokes IS NOT DISTINCT FROM word", "'smokes' is true or false"),
         ("(age > 3) = pay", "kinds that do not go together"),
         ("begin > age", "compares a time with a number"),
+        ("begin < begin + INTERVAL '400000 years'", "kinds that do not go together"),
         ("1 = 1", "names no column"),
         *((sql, "compares 'word' with a text that is none of its values") for sql in TYPOS),
         ({"columns": ["age"]}, "it needs 'sql', or 'columns'"),
@@ -184,6 +186,13 @@ TYPOS = ["word = 'X'", "'z' <> word", "word IN ('x', 'z')", "CASE word WHEN 'z' 
 def test_a_rule_that_cannot_be_acted_on_is_refused_by_its_number(rule: Any, told: str) -> None:
     with pytest.raises(SpecsError, match=r"^Rule 2 in the specs.*" + told):
         read("age > 1", rule)
+
+
+def test_dates_moved_by_intervals_are_no_ends_of_intervals() -> None:
+    condition = read_sql("begin >= DATE '2020-02-03' OR begin <= till - INTERVAL '17 years'")
+    assert condition.columns == ("begin", "till")
+    assert [comparison[:2] for comparison in condition.comparisons] == [("begin", "GtEq")]
+    assert condition.opaque == {"begin", "till"}
 
 
 @pytest.mark.parametrize("sql", ["word IN ('x', NULL)", "word LIKE 'z%'", "word < 'm'", "UPPER(word) = 'X'"])
