@@ -4,18 +4,23 @@ import functools
 import io
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, datetime, time
 from typing import Any
 
 import polars as pl
 
+from dpwgan.errors import quote
 from dpwgan.table.calendar import DAY
+from dpwgan.table.moments import MOMENT
 
 MIRRORED = {"Lt": "Gt", "LtEq": "GtEq", "Gt": "Lt", "GtEq": "LtEq", "Eq": "Eq", "NotEq": "NotEq"}
 """Comparisons, and what each is when its sides are swapped."""
 
-_JOINTS = {"And", "Or", "EqValidity", "NotEqValidity", "Xor"}
+_DISTINCT = {"EqValidity", "NotEqValidity"}
+_COMPARISONS = {*MIRRORED, *_DISTINCT}
+_JOINTS = {"And", "Or", *_DISTINCT, "Xor"}
 _LOGIC = {"IsNull", "IsNotNull", "Not"}
 # Functions of a row's own values, by the names that polars keeps them under. An aggregate, a window, a rank or a shift
 # has another name, and so has what is not known here.
@@ -27,14 +32,21 @@ _FUNCTIONS = {
     },
     "TemporalExpr": {
         *("Year", "IsoYear", "Quarter", "Month", "Week", "WeekDay", "Day", "OrdinalDay"),
-        *("Hour", "Minute", "Second", "ToString"),
+        *("Hour", "Minute", "Second", "ToString", "OffsetBy"),
     },
-    "Sql": {"Binary", "ToFloat", "Round"},
+    "Sql": {"ToFloat", "Round"},
     "Pow": {"Generic", "Sqrt", "Cbrt"},
     **{key: {""} for key in ("Abs", "Sign", "Floor", "Ceil", "Log", "Exp", "Coalesce", "FillNull")},
     **{key: {""} for key in ("MinHorizontal", "MaxHorizontal")},
 }
-_PROBES: dict[Any, Any] = {pl.Int64: 1, pl.Float64: 0.5, pl.String: "x", pl.Boolean: True}
+_ROUNDING = 1e-13
+_MIXED = "compares or combines columns and constants of kinds that do not go together"
+# A date is the beginning of its day.
+_LIKE: dict[Any, Any] = {pl.Date: pl.Datetime}
+_PROBES: dict[Any, Any] = {
+    **{pl.Int64: 1, pl.Float64: 0.5, pl.String: "x", pl.Boolean: True},
+    **{pl.Date: date(2000, 1, 1), MOMENT: datetime(2000, 1, 1), pl.Time: time()},
+}
 
 
 class ConditionError(Exception):
@@ -48,19 +60,33 @@ class RowExpression:
     `columns` are those it reads. `comparisons` are those of a column with a constant in it: column, operator, and the
     number, or the moment as `dpwgan.table.calendar` counts them.
     `opaque` are the columns in anything but comparisons of columns and constants joined by AND, OR, NOT and IS NULL.
-    `measured` is all that is compared with a number.
+    `sides` are the two sides of each comparison. `texts` are columns and the texts that they may or may not be.
     """
 
-    expression: pl.Expr = field(repr=False)
+    node: Any = field(repr=False)
     columns: tuple[str, ...]
     comparisons: tuple[tuple[str, str, float], ...]
     opaque: frozenset[str]
-    measured: tuple[pl.Expr, ...] = field(repr=False)
+    sides: tuple[tuple[pl.Expr, pl.Expr], ...] = field(repr=False)
+    texts: tuple[tuple[str, str], ...] = field(repr=False)
 
     def evaluate(self, values: pl.DataFrame) -> pl.Series:
         """Its value for each of (n,) rows of typed values; a constant is repeated."""
-        found = values.select(self.expression.alias("value")).get_column("value")
+        found = values.select(self.see(values.schema).alias("value")).get_column("value")
         return found.new_from_index(0, values.height) if len(found) != values.height else found
+
+    def see(self, types: Mapping[str, pl.DataType]) -> pl.Expr:
+        """What polars evaluates on rows of these types.
+
+        Two sides of a comparison are equal where they differ by no more than rounding to doubles does, which is less
+        than 1e-13 of the numbers that they are computed from: cents add up as cents do.
+        """
+        return _make_expression(self, tuple((name, types[name]) for name in self.columns))
+
+
+@functools.lru_cache(maxsize=1024)
+def _make_expression(expression: RowExpression, types: tuple[tuple[str, pl.DataType], ...]) -> pl.Expr:
+    return _deserialize(_settle(expression.node, pl.DataFrame(schema=dict(types))))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -73,17 +99,19 @@ def read_sql(text: str) -> RowExpression:
             written = pl.sql_expr(text).meta.serialize(format="json")
             # A cast that fails gives NULL, as one row must not end the run for all.
             forgiving = written.replace('"options":"Strict"', '"options":"NonStrict"')
-            expression = pl.Expr.deserialize(io.StringIO(forgiving), format="json")
+            node = json.loads(forgiving)
+            _deserialize(node)
     except (pl.exceptions.PolarsError, ValueError, TypeError):
         raise ConditionError("is not an SQL expression that polars can read") from None
     reader = _Reader()
-    reader.read(json.loads(written))
+    reader.read(node)
     return RowExpression(
-        expression=expression,
+        node=node,
         columns=tuple(dict.fromkeys(reader.columns)),
         comparisons=tuple(reader.comparisons),
         opaque=frozenset(reader.opaque),
-        measured=tuple(pl.Expr.deserialize(io.StringIO(json.dumps(node)), format="json") for node in reader.measured),
+        sides=tuple((_deserialize(left), _deserialize(right)) for left, right in reader.sides),
+        texts=tuple(reader.texts),
     )
 
 
@@ -92,11 +120,79 @@ def find_type(expression: RowExpression, types: Mapping[str, pl.DataType]) -> pl
     columns = {name: [None, _PROBES.get(kind)] for name, kind in types.items()}
     probe = pl.DataFrame(columns, schema=dict(types)) if types else pl.DataFrame([1, 2])
     try:
-        if any(probe.select(side.alias("")).dtypes[0].is_temporal() for side in expression.measured):
-            raise ConditionError("compares a time with a number; write DATE '...' or INTERVAL '...'")
+        for sides in expression.sides:
+            _check_kinds(sides, [probe.select(side.alias("")).dtypes[0] for side in sides])
         return expression.evaluate(probe).dtype
     except (pl.exceptions.PolarsError, TypeError):
-        raise ConditionError("compares or combines columns and constants of kinds that do not go together") from None
+        raise ConditionError(_MIXED) from None
+
+
+def _check_kinds(sides: Sequence[pl.Expr], types: Sequence[pl.DataType]) -> None:
+    """Refuses a comparison for which polars would turn values of one kind into another."""
+    kinds = {"number" if found.is_numeric() else _LIKE.get(found.base_type(), found.base_type()) for found in types}
+    if len(kinds - {pl.Null}) < 2:
+        return
+    if "number" in kinds and any(found.is_temporal() for found in types):
+        raise ConditionError("compares a time with a number; write DATE '...' or INTERVAL '...'")
+    truths = [side for side, found in zip(sides, types, strict=True) if found == pl.Boolean and side.meta.is_column()]
+    advice = "".join(
+        f"; {quote(side.meta.output_name())} is true or false: write it alone or after NOT" for side in truths
+    )
+    raise ConditionError(f"{_MIXED}{advice}")
+
+
+def _settle(node: Any, probe: pl.DataFrame) -> Any:
+    """The expression, with comparisons of computed doubles as `RowExpression.see` says, on rows of a probe's types."""
+    if isinstance(node, list):
+        return [_settle(part, probe) for part in node]
+    if not isinstance(node, dict) or "Literal" in node:
+        return node
+    node = {key: _settle(part, probe) for key, part in node.items()}
+    operation, sides = _split(node)
+    if operation not in _COMPARISONS or all("Column" in side or "Literal" in side for side in sides):
+        return node
+    left, right = map(_deserialize, sides)
+    types = probe.select(left.alias("left"), right.alias("right")).dtypes
+    if not any(kind.is_float() for kind in types) or not all(kind.is_numeric() for kind in types):
+        return node
+    left, right = left.cast(pl.Float64), right.cast(pl.Float64)
+    # Below, not at most: what is infinite is near nothing.
+    is_near = (left - right).abs() < _ROUNDING * (_weigh(sides[0]) + _weigh(sides[1]))
+    settled = pl.when(is_near).then(right).otherwise(left)
+    return {"BinaryExpr": {"left": _serialize(settled), "op": operation, "right": _serialize(right)}}
+
+
+def _weigh(node: Any) -> pl.Expr:
+    """How large the numbers are that are added up: their digits are what rounding is to, however small the sum is."""
+    operation, sides = _split(node)
+    if operation in ("Plus", "Minus"):
+        return _weigh(sides[0]) + _weigh(sides[1])
+    if operation == "Mul":
+        return _weigh(sides[0]) * _weigh(sides[1])
+    if operation == "Div":
+        return _weigh(sides[0]) / _deserialize(sides[1]).cast(pl.Float64).abs()
+    is_abs = "Function" in node and node["Function"]["function"] == "Abs"
+    return _weigh(node["Function"]["input"][0]) if is_abs else _deserialize(node).cast(pl.Float64).abs()
+
+
+def _split(node: Any) -> tuple[str, list[Any]]:
+    """The operation between two sides that a node is, and its sides; none if it is another one."""
+    kind, content = next(iter(node.items())) if isinstance(node, dict) and node else ("", {})
+    if kind == "BinaryExpr":
+        return content["op"], [content["left"], content["right"]]
+    function = content["function"] if kind == "Function" else ""
+    sql = function.get("Sql") if isinstance(function, dict) else ""
+    return (sql["Binary"], content["input"]) if isinstance(sql, dict) and "Binary" in sql else ("", [])
+
+
+def _serialize(expression: pl.Expr) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return json.loads(expression.meta.serialize(format="json"))
+
+
+def _deserialize(node: Any) -> pl.Expr:
+    return pl.Expr.deserialize(io.StringIO(json.dumps(node)), format="json")
 
 
 class _Reader:
@@ -106,7 +202,8 @@ class _Reader:
         self.columns: list[str] = []
         self.comparisons: list[tuple[str, str, float]] = []
         self.opaque: set[str] = set()
-        self.measured: list[Any] = []
+        self.sides: list[tuple[Any, Any]] = []
+        self.texts: list[tuple[str, str]] = []
 
     def read(self, *nodes: Any, plain: bool = True) -> None:
         """Reads expressions; where they are not `plain`, ends of intervals do not speak for what lies between."""
@@ -118,10 +215,11 @@ class _Reader:
 
     def _read(self, node: Any) -> None:
         kind, content = next(iter(node.items())) if isinstance(node, dict) else (node, {})
-        if kind == "Column":
+        operation, sides = _split(node)
+        if operation:
+            self._read_pair(operation, sides)
+        elif kind == "Column":
             self.columns.append(str(content))
-        elif kind == "BinaryExpr":
-            self._read_pair(content["op"], [content["left"], content["right"]])
         elif kind == "Function":
             self._read_function(content["function"], content["input"])
         elif kind == "Ternary":
@@ -138,20 +236,27 @@ class _Reader:
         known = _FUNCTIONS.get(name, set())
         if which not in known and "" not in known:
             raise ConditionError("has a function that is not one of a single row's values, or is not known here")
-        if name == "Sql" and which == "Binary":
-            self._read_pair(function["Sql"]["Binary"], inputs)
-        else:
-            self.read(*inputs, plain=name == "Boolean" and which in _LOGIC)
+        if which == "IsIn":
+            self._read_texts(*inputs)
+        self.read(*inputs, plain=name == "Boolean" and which in _LOGIC)
+
+    def _read_texts(self, side: Any, constants: Any) -> None:
+        if "Column" in side and "Literal" in constants:
+            found = pl.select(_deserialize(constants)).to_series()
+            listed = found.explode() if found.dtype == pl.List else found
+            self.texts.extend((side["Column"], text) for text in listed if isinstance(text, str))
 
     def _read_pair(self, operation: str, sides: list[Any]) -> None:
+        if operation in _COMPARISONS:
+            self.sides.append((sides[0], sides[1]))
+        if operation in ("Eq", "NotEq", *_DISTINCT):
+            self._read_texts(*sides)
+            self._read_texts(*sides[::-1])
         if operation not in MIRRORED:
             self.read(*sides, plain=operation in _JOINTS)
             return
         for (side, other), name in zip((sides, sides[::-1]), (operation, MIRRORED[operation]), strict=True):
-            number = _read_number(other)
-            if number is not None:
-                self.measured.append(side)
-            constant = _read_moment(other) if number is None else number
+            constant = _read_constant(other)
             if "Column" in side and constant is not None:
                 self.comparisons.append((side["Column"], name, constant))
         self.read(*sides, plain=all(_is_operand(side) for side in sides))
@@ -162,34 +267,31 @@ def _is_operand(node: Any) -> bool:
     if not isinstance(node, dict):
         return False
     kind, content = next(iter(node.items()))
-    if kind == "BinaryExpr":
-        return content["op"] in MIRRORED or content["op"] in _JOINTS
+    operation, _ = _split(node)
+    if operation:
+        return operation in MIRRORED or operation in _JOINTS
     if kind == "Cast":
         return bool(content["dtype"] == {"Literal": "Boolean"})
     if kind == "Function":
-        function = content["function"]
-        return function in _LOGICAL or (isinstance(function, dict) and function.get("Sql", {}) in _COMPARED)
+        return content["function"] in _LOGICAL
     return kind in ("Column", "Literal")
 
 
 _LOGICAL: list[Any] = [{"Boolean": name} for name in sorted(_LOGIC)]
-_COMPARED: list[Any] = [{"Binary": name} for name in MIRRORED]
 
 
-def _read_number(node: Any) -> float | None:
-    kind, number = _read_literal(node)
+def _read_constant(node: Any) -> float | None:
+    """A number, or a moment as it is counted."""
+    kind, value = _read_literal(node)
     if kind == "Decimal":
-        return float(number[0] / 10 ** number[2])
-    return float(number) if kind.startswith(("Int", "UInt", "Float")) else None
-
-
-def _read_moment(node: Any) -> float | None:
-    kind, moment = _read_literal(node)
+        return float(value[0] / 10 ** value[2])
     if kind == "Date":
-        return float(moment * DAY)
+        return float(value * DAY)
     if kind == "Time":
-        return float(moment / 1_000)  # polars counts nanoseconds of the day
-    return float(moment[0]) if kind == "Datetime" and moment[1] == "Microseconds" else None
+        return float(value / 1_000)  # polars counts nanoseconds of the day
+    if kind == "Datetime":
+        return float(value[0]) if value[1] == "Microseconds" else None
+    return float(value) if kind.startswith(("Int", "UInt", "Float")) else None
 
 
 def _read_literal(node: Any) -> tuple[str, Any]:

@@ -10,7 +10,7 @@ import polars as pl
 from dpwgan.errors import quote
 from dpwgan.table.codecs import Codec, Derivation, make_codec, make_derivation
 from dpwgan.table.conditions import ConditionError, RowExpression, find_type, read_sql
-from dpwgan.table.schema import FunctionColumn, Kind, Rule, Schema, TrainedColumn, UndiscoveredColumn
+from dpwgan.table.schema import CategoricalColumn, FunctionColumn, Kind, Rule, Schema, TrainedColumn, UndiscoveredColumn
 
 Flags = npt.NDArray[np.bool_]
 
@@ -40,7 +40,7 @@ class RuleBook:
 
     def find_broken(self, values: pl.DataFrame) -> list[Flags]:
         """Which of (n,) rows of values break each rule. Shapes: one (n,) a rule."""
-        read = {str(place): one.expression for place, one in enumerate(self._conditions) if one is not None}
+        read = {str(place): one.see(values.schema) for place, one in enumerate(self._conditions) if one is not None}
         # All of them see the values as they came, whatever the names of the columns that they are written into.
         kept = values.with_columns(one.fill_null(True).alias(name) for name, one in read.items())
         return [
@@ -54,7 +54,7 @@ def read_condition(text: str, schema: Schema) -> RowExpression:
     condition = read_sql(text)
     if not condition.columns:
         raise ConditionError("names no column")
-    if find_type(condition, {name: get_value_type(name, schema) for name in condition.columns}) != pl.Boolean:
+    if _find_type(condition, schema) != pl.Boolean:
         raise ConditionError("is no condition: it is neither true nor false")
     return condition
 
@@ -64,7 +64,7 @@ def read_derivation(text: str, sources: Schema) -> tuple[tuple[str, ...], Kind]:
     expression = read_sql(text)
     if not expression.columns:
         raise ConditionError("names no column")
-    found = find_type(expression, {name: get_value_type(name, sources) for name in expression.columns})
+    found = _find_type(expression, sources)
     if found == pl.String:
         return expression.columns, "text"
     if found == pl.Boolean or found.is_integer():
@@ -72,6 +72,21 @@ def read_derivation(text: str, sources: Schema) -> tuple[tuple[str, ...], Kind]:
     if not found.is_numeric():
         raise ConditionError("gives neither text nor numbers")
     return expression.columns, "real"
+
+
+def _find_type(expression: RowExpression, schema: Schema) -> pl.DataType:
+    """As `find_type`. Raises: ConditionError as well where a column is compared with a text that it never has."""
+    found = find_type(expression, {name: get_value_type(name, schema) for name in expression.columns})
+    for name, text in expression.texts:
+        column = schema.by_name[name]
+        # A list that was found in a table may lack what the specs' author knows of.
+        if not isinstance(column, CategoricalColumn) or column.domain != "specs":
+            continue
+        if text not in column.tokens or text in column.missing:
+            raise ConditionError(
+                f"compares {quote(name)} with a text that is none of its values; a missing cell is NULL"
+            )
+    return found
 
 
 def get_value_type(name: str, schema: Schema) -> pl.DataType:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -80,6 +81,23 @@ def test_no_row_written_breaks_a_rule(method, flags, tmp_path):
     assert out.height == 500
     values = out.with_columns(pl.col("age", "member").cast(pl.Int64), pl.col("income").replace({"": None}))
     assert all(values.select(pl.sql_expr(rule).alias("kept"))["kept"].all(ignore_nulls=True) for rule in RULES)
+
+
+def test_no_row_written_breaks_a_rule_of_ages(tmp_path):
+    day = {"type": "date", "min": "1990-01-01"}
+    specs = {"born": {**day, "max": "2010-12-31"}, "seen": {**day, "max": "2020-12-31"}}
+    sql = (
+        "born <= seen - INTERVAL '17 years'",
+        "seen <= born + INTERVAL '25 years 2 months'",
+        "born > DATE '1990-06-01'",
+    )
+    frame = pd.DataFrame({"born": ["1990-06-02", "2000-02-29"] * 50, "seen": ["2011-01-01", "2020-12-31"] * 50})
+    synthesizer = Synthesizer({**specs, "rules": list(sql)}, 1.0, method="independent", seed=1)
+    written = synthesizer.fit(frame).sample(500).apply(pd.to_datetime)
+    assert len(written) == 500
+    assert (written["born"] <= written["seen"] - pd.DateOffset(years=17)).all()
+    assert (written["seen"] <= written["born"] + pd.DateOffset(years=25, months=2)).all()
+    assert (written["born"] > "1990-06-01").all()
 
 
 def test_a_saved_model_keeps_rules_and_takes_conditions(tmp_path, monkeypatch):

@@ -496,6 +496,13 @@ REFUSED_DERIVATIONS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"from": "S", "floordiv": 2},
         "derived from 'S', which is derived too",
     ),
+    "derived column in SQL": (
+        {"derived": {"from": "GOOD", "multiply": 2}},
+        {"sql": "GOOD + S"},
+        "'derived.sql' reads 'S', which is derived too: name the columns that it is derived from",
+    ),
+    "itself in SQL": (ENUM, {"sql": "S + BAD"}, "'derived.sql' reads itself"),
+    "unknown in SQL": (ENUM, {"sql": "S + T"}, "'derived.sql' names 'T', which the specs do not"),
     "row name": (ENUM | {"uuid": True}, {"from": "S", "floordiv": 2}, "which is a row name"),
     "no rule": (ENUM, {"from": "S"}, "needs exactly one of"),
     "two rules": (ENUM, {"from": "S", "multiply": 2, "floordiv": 2}, "needs exactly one of"),

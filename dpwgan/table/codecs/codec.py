@@ -60,7 +60,7 @@ class Codec(ABC):
     def get_values(self, frame: pl.DataFrame) -> pl.Series:
         """What rules between columns see of (n,) rows of cells, real or of the output: NULL for not available.
 
-        Its type does not depend on the rows. An illegal cell may be anything.
+        Its type does not depend on the rows. An illegal cell is NULL, or what it is taken for.
         """
 
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from dpwgan.errors import SpecsError, quote
 from dpwgan.table.codecs.categories import CategoricalCodec
-from dpwgan.table.codecs.codec import Codec, TrainedCodec, list_distinct
+from dpwgan.table.codecs.codec import Codec, Flags, TrainedCodec, list_distinct
 from dpwgan.table.codecs.numbers import read_numbers
 from dpwgan.table.conditions import read_sql
 from dpwgan.table.findings import Findings
@@ -142,7 +142,7 @@ class ComputedRule(Derivation):
 
     fault = "does not follow from its expression"
 
-    def __init__(self, column: ComputedColumn, codecs: Mapping[str, Codec]) -> None:
+    def __init__(self, column: ComputedColumn, codecs: Mapping[str, TrainedCodec]) -> None:
         self.name, self.sources = column.name, column.sources
         self._column = column
         self._expression = read_sql(column.sql)
@@ -161,9 +161,13 @@ class ComputedRule(Derivation):
         return steps.cast(pl.Int64, strict=False) if self._column.gives == "whole" else steps / self._steps
 
     def check(self, frame: pl.DataFrame, findings: Findings) -> None:
-        """As all do; blanks around a cell do not count."""
-        wrong = self._count_wrong(frame, frame.get_column(self.name).cast(pl.String).str.strip_chars(BLANKS))
-        findings.add(self.name, self.fault, wrong)
+        """As all do; blanks around a cell do not count. Rows with an illegal source cell are left to its column."""
+        cells = frame.get_column(self.name).cast(pl.String).str.strip_chars(BLANKS)
+        astray = frame.filter(self._find_wrong(frame, cells))
+        for codec in self._codecs:
+            sources = astray.get_column(codec.name).cast(pl.String)
+            astray = astray.filter([codec.get_canonical(cell) is not None for cell in sources])
+        findings.add(self.name, self.fault, astray.height)
 
     def apply(self, frame: pl.DataFrame) -> pl.Series:
         """Writes what the expression gives."""
@@ -174,17 +178,17 @@ class ComputedRule(Derivation):
 
     def count_illegal(self, frame: pl.DataFrame) -> int:
         """Computes all cells once more, and reads those that are there as numbers."""
-        return self._count_wrong(frame, frame.get_column(self.name).cast(pl.String))
+        return int(np.count_nonzero(self._find_wrong(frame, frame.get_column(self.name).cast(pl.String))))
 
     @property
     def _steps(self) -> int:
         return 1 if self._column.gives == "whole" else int(10**self._column.decimals)
 
-    def _count_wrong(self, frame: pl.DataFrame, cells: pl.Series) -> int:
+    def _find_wrong(self, frame: pl.DataFrame, cells: pl.Series) -> Flags:
         values, missing = self.get_values(frame), self._column.missing
         if self._column.gives == "text":
-            return int((cells != values.fill_null(missing)).sum())
+            return (cells != values.fill_null(missing)).to_numpy()
         is_number, numbers = read_numbers(cells)
         off = np.abs(numbers - values.cast(pl.Float64).fill_null(0.0).to_numpy()) * self._steps
         is_null = values.is_null().to_numpy()
-        return int(np.count_nonzero(np.where(is_null, (cells != missing).to_numpy(), ~is_number | (off > 1e-6))))
+        return np.where(is_null, (cells != missing).to_numpy(), ~is_number | (off > 1e-6))

@@ -113,10 +113,11 @@ class MomentCodec(TrainedCodec):
         return missing, np.where(missing < 0, steps.clip(0, column.steps), 0), illegal
 
     def read_values(self, cells: list[str]) -> pl.Series:
-        """What rules between columns see of (k,) different cells: dates, times of day, or both."""
-        missing, steps, _ = self.read(pl.Series(cells, dtype=pl.String))
+        """What rules between columns see of (k,) different cells: dates, times of day, or both; NULL if illegal."""
+        missing, steps, illegal = self.read(pl.Series(cells, dtype=pl.String))
         kind = {"date": pl.Date(), "datetime": MOMENT, "time": pl.Time()}[self.column.written]
-        values: pl.Series = self._place(steps).cast(kind).set(pl.Series(missing >= 0), None)
+        is_null = pl.Series(np.logical_or.reduce([missing >= 0, *illegal.values()]))
+        values: pl.Series = self._place(steps).cast(kind).set(is_null, None)
         return values
 
     def write_steps(self, steps: Steps) -> pl.Series:

@@ -187,9 +187,9 @@ class NumericCodec(TrainedCodec):
         return missing, np.where(usable, values, column.minimum), illegal
 
     def read_values(self, cells: list[str]) -> pl.Series:
-        """Numbers."""
-        missing, numbers, _ = self.read(pl.Series(cells, dtype=pl.String))
-        values = pl.Series(numbers).set(pl.Series(missing >= 0), None)
+        """Numbers; NULL for an illegal cell as well, which breaks no rule but its own column's."""
+        missing, numbers, illegal = self.read(pl.Series(cells, dtype=pl.String))
+        values = pl.Series(numbers).set(pl.Series(np.logical_or.reduce([missing >= 0, *illegal.values()])), None)
         return values.cast(pl.Int64) if self._column.integer else values
 
     def get_canonical(self, cell: str) -> str | None:

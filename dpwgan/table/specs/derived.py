@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from dpwgan.errors import quote
-from dpwgan.table.conditions import ConditionError
+from dpwgan.table.conditions import ConditionError, read_sql
 from dpwgan.table.rules import read_derivation
 from dpwgan.table.schema import (
     CategoricalColumn,
@@ -40,7 +40,7 @@ def parse_derived(
         raise keys.refuse("'uuid' and 'derived' are both given; keep one")
     derived = keys["derived"]
     if "sql" in derived:
-        return _parse_computed(keys, sources=sources)
+        return _parse_computed(keys, sources=sources, columns=columns)
     source_name = derived["from"]
     if source_name not in columns:
         raise keys.refuse(f"it is derived from {quote(source_name)}, which the specs do not name")
@@ -74,7 +74,9 @@ def parse_derived(
     return column
 
 
-def _parse_computed(keys: Keys, *, sources: Mapping[str, Column]) -> ComputedColumn:
+def _parse_computed(
+    keys: Keys, *, sources: Mapping[str, Column], columns: Mapping[str, Mapping[str, Any]]
+) -> ComputedColumn:
     derived = keys["derived"]
     if "from" in derived:
         raise keys.refuse("'derived.sql' names its columns itself: leave out 'derived.from'")
@@ -82,6 +84,10 @@ def _parse_computed(keys: Keys, *, sources: Mapping[str, Column]) -> ComputedCol
         if key not in _COMPUTED_KEYS:
             raise keys.refuse(f"the key {key!r} does not go with 'derived.sql'")
     try:
+        for name in read_sql(derived["sql"]).columns:
+            if "derived" in columns.get(name, ()):
+                others = f"{quote(name)}, which is derived too: name the columns that it is derived from"
+                raise ConditionError(f"reads {'itself' if name == keys.name else others}")
         read, kind = read_derivation(derived["sql"], Schema(columns=tuple(sources.values()), sha256=""))
     except ConditionError as error:
         raise keys.refuse(f"'derived.sql' {error}") from None
