@@ -17,6 +17,7 @@ from dpwgan.privacy.ledger import LOST, Ledger
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import ACCOUNTANTS
 from dpwgan.privacy.unit import Unit
+from dpwgan.table.reader import get_format, open_undescribed
 from dpwgan.table.stream import read_bytes
 from dpwgan.version import __version__
 
@@ -180,3 +181,14 @@ def check_table(document: Mapping[str, Any], path: str) -> str | None:
         return "It names no table: it was made for a data frame"
     found = hashlib.sha256(read_bytes(path)).hexdigest()
     return None if found == named else f"The table {quote(path)} is not the one that it names: its SHA-256 is {found}"
+
+
+def check_rows(document: Mapping[str, Any], path: str) -> str | None:
+    """Says what is wrong if a table has not as many rows as a claim says; None if it has.
+
+    Archives of images are not counted, nor is standard input, which was read already.
+    Raises: as `open_undescribed`.
+    """
+    rows = document["output"]["rows"]
+    found = rows if path == "-" or get_format(path) == "npz" else open_undescribed(path, {}).records
+    return None if found == rows else f"output.rows is {rows}, and the table {quote(path)} has {found}"

@@ -28,7 +28,7 @@ from dpwgan.privacy.release import Release
 from dpwgan.privacy.unit import ONE_ROW, Unit
 from tests.claims import change_part, make_claim
 
-TABLE = b"a\n1\n"
+TABLE = b"a\n" + 1000 * b"1\n"
 STEPS = Release(
     label="critic steps",
     event=PoissonGaussian(sampling_probability=0.05, noise_multiplier=9.0),
@@ -205,6 +205,12 @@ def test_command_says_what_holds_and_its_code_what_does_not_when_asked(whole, fo
     (folder / "claim.json").write_text("[]")
     assert main(["claim", "verify", "claim.json"]) == 65
     assert "The claim 'claim.json' is not a JSON object." in capfd.readouterr().err
+
+
+def test_fault_is_told_when_the_table_has_other_rows_than_the_claim_says(whole, folder, capfd):
+    (folder / "claim.json").write_text(json.dumps(change_part(whole, "output.rows", 2)))
+    assert main(["claim", "verify", "claim.json", "out.csv"]) == 65
+    assert capfd.readouterr().out == "output.rows is 2, and the table 'out.csv' has 1000\n"
 
 
 def test_command_says_that_nothing_is_promised_when_there_is_no_guarantee(folder, capfd):
