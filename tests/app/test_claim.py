@@ -323,6 +323,7 @@ def test_summary_says_who_is_protected_how_strongly_and_what_is_not_when_there_i
     assert left_out.startswith("Not covered: a person with more than one row; ")
     assert basis.startswith("Proved, not measured, from 1 kind of noisy looks at the rows")
     assert basis.endswith("the noise stays secret; noise on gradients is drawn in floating point.")
+    assert "Taken as public: 1 row, specs" in make_claim(records=1).document["summary"][4]
     replaced = make_claim(relation=NeighboringRelation.REPLACE_ONE, ledger=COUNTS, domains={"waived": ["SEA"]}).document
     assert "was in the real one, or another row in its place" in replaced["summary"][0]
     assert "Not covered: which cells occur in SEA; a person" in replaced["summary"][3]

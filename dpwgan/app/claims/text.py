@@ -64,7 +64,7 @@ def summarise(document: Mapping[str, Any]) -> list[str]:
         + f"{apart}; other releases from the same rows{unbooked}, which add up with this one; messages, "
         f"exit code and running time; what is true of a population with or without {who}.",
         f"Proved, not measured, from {looks} of noisy looks at the rows, all in the ledger. Taken as public: "
-        f"{public['records']} rows, specs, settings and code"
+        f"{public['records']} row{'' if public['records'] == 1 else 's'}, specs, settings and code"
         + (f", and a table of {public['table']['records']} rows" if "table" in public else "")
         + f". Assumed: the noise stays secret{sampled}.",
     ]
