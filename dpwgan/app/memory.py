@@ -46,6 +46,10 @@ def check_memory(needed: int, *, limit: int, spans: Sequence[Span] = ()) -> None
     """
     if needed <= limit:
         return
+    if limit < BASE_BYTES:
+        least = gigabytes(BASE_BYTES)
+        told = f"any run needs at least {least} of memory and this one about {gigabytes(needed)}, more than it may use"
+        raise ResourceError(told)
     widest = sorted(spans, key=lambda span: -span.width)[:_WIDEST]
     columns = ", ".join(f"{show_name(span.column)} ({span.width})" for span in widest)
     hint = ""
