@@ -12,6 +12,8 @@ BASE_BYTES = 700 * 2**20
 _WIDEST = 3
 # The widest columns are worth naming where they have this share of all cells: pixels and their label have not.
 _WIDE_SHARE = 0.05
+# Of fewer cells bins would save nothing.
+_WIDE = 50
 
 _CGROUP_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
@@ -55,6 +57,8 @@ def check_memory(needed: int, *, limit: int, spans: Sequence[Span] = ()) -> None
     hint = ""
     if sum(span.width for span in widest) > _WIDE_SHARE * sum(span.width for span in spans):
         hint = f"; the widest columns are {columns}: give them bins, or smaller layers or batches"
+        if widest[0].width < _WIDE:
+            hint = "; smaller layers or batches need less"
     elif columns:
         hint = "; its columns are many, none of them wide: a method that takes no pairs, such as ron-gauss, needs less"
     raise ResourceError(f"the run needs about {gigabytes(needed)} of memory and may use {gigabytes(limit)}{hint}")
