@@ -352,7 +352,7 @@ def _refuse_other_run(folder: Path, before: Mapping[str, Any], now: Mapping[str,
     if other:
         words = " and ".join(filter(None, (", ".join(other[:-1]), other[-1])))
         raise UsageError(
-            f"the run in {str(folder)!r} has another {words}: resume it with the command line, the specs and "
+            f"the run in {str(folder)!r} has another {words}: resume it with the tool, the command line, the specs and "
             "the table that it was begun with"
         )
 

@@ -9,6 +9,8 @@ from dpwgan.errors import UsageError
 from dpwgan.settings import Settings, setting
 from dpwgan.table.places import goes_to_stream
 
+# Endings that promise another kind of file than is written: CSV for all names but .parquet and .npz.
+_OTHER_KINDS = (".xlsx", ".xls", ".ods", ".json", ".jsonl", ".tsv", ".feather", ".arrow", ".dta", ".sav", ".zip")
 # The heading of --help.
 RUN = "run"
 
@@ -52,7 +54,10 @@ class Delivery(Settings):
         return targets + ([("signature", self.signature_path)] if self.signature_path is not None else [])
 
     def refuse_losses(self, read: Iterable[Path | None], **folders: Path | None) -> None:
-        """Raises: UsageError if the claim would be lost, or a file written over one that is read or written."""
+        """Raises: UsageError if the claim would be lost, or a file written over one that is read or written.
+
+        And if the output's name is that of another kind of file.
+        """
         if self.claim is None and self.voice.quiet and goes_to_stream(self.output):
             raise UsageError("with --quiet and an output that is no file the claim would be lost: give --claim PATH")
         if self.sign is not None and self.claim_path is None:
@@ -68,6 +73,10 @@ class Delivery(Settings):
             for other, earlier in targets[:index]:
                 if same_file(target, earlier):
                     raise UsageError(f"{other} and {name} are the same file")
+        if self.output.lower().endswith(_OTHER_KINDS):
+            raise UsageError(
+                f"the output {self.output!r} would be CSV, which its name denies: end it in .csv or .parquet"
+            )
 
 
 def same_file(one: Path, other: Path) -> bool:

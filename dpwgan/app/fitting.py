@@ -40,7 +40,7 @@ from dpwgan.table.schema import CategoricalColumn, Schema
 from dpwgan.table.source import SourceTable
 from dpwgan.table.units import Units, keep_rows
 from dpwgan.table.workers import Team
-from dpwgan.version import __version__
+from dpwgan.version import __version__, digest_code
 
 
 def open_journal(
@@ -104,6 +104,8 @@ def _describe_facts(
     """Lists the public facts that decide a plan, each under the words for it; a run is resumed under the same only."""
     return {
         "version of the tool": __version__,
+        # Other code may plan or draw otherwise, whatever its version says.
+        "code of the tool": digest_code(),
         "number of rows": table.records,
         "header": list(table.header),
         "specs file": schema.sha256,

@@ -13,6 +13,8 @@ BASE_BYTES = 700 * 2**20
 _WIDEST = 3
 # The widest columns are worth naming where they have this share of all cells: pixels and their label have not.
 _WIDE_SHARE = 0.05
+# Of fewer cells bins would save nothing.
+_WIDE = 50
 
 _CGROUP_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
@@ -40,11 +42,17 @@ def check_memory(needed: int, *, limit: int, spans: Sequence[Span] = ()) -> None
     """
     if needed <= limit:
         return
+    if limit < BASE_BYTES:
+        least = gigabytes(BASE_BYTES)
+        told = f"any run needs at least {least} of memory and this one about {gigabytes(needed)}, more than it may use"
+        raise ResourceError(told)
     widest = sorted(spans, key=lambda span: -span.width)[:_WIDEST]
     columns = ", ".join(f"{show_name(span.column)} ({span.width})" for span in widest)
     hint = ""
     if sum(span.width for span in widest) > _WIDE_SHARE * sum(span.width for span in spans):
         hint = f"; the widest columns are {columns}: give them bins, or smaller layers or batches"
+        if widest[0].width < _WIDE:
+            hint = "; smaller layers or batches need less"
     elif columns:
         hint = "; its columns are many, none of them wide: a method that takes no pairs, such as ron-gauss, needs less"
     raise ResourceError(f"the run needs about {gigabytes(needed)} of memory and may use {gigabytes(limit)}{hint}")

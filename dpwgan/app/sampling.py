@@ -105,6 +105,11 @@ class RowSource:
         self._mended = slice(len(encoder.rules.rules))
         self._where = where
 
+    @property
+    def leaves_out(self) -> bool:
+        """Whether there is a condition: a row drawn may then cost many."""
+        return self._where is not None
+
     def draw(self, rows: int, *, first_record: int, rng: np.random.Generator) -> pl.DataFrame:
         """Draws so many rows, those from `first_record` on, and checks each cell and rule again.
 

@@ -30,6 +30,8 @@ Integers = npt.NDArray[np.int64]
 
 # How often units are made of other rows where rules are broken.
 _MOST_TURNS = 100
+# Where rows are left out for a condition, so many are drawn for each that is wanted, and so many at least.
+_FEW_FOR_EACH, _FEW = 20, 1024
 # Rows next to each other among which units take theirs.
 _NEAR = 4096
 
@@ -72,7 +74,9 @@ class UnitSource:
         wanted, rows_of = np.bincount(own.ravel()), forms.sum(axis=1)
         for _ in range(_MOST_TURNS):
             left = np.repeat(np.arange(len(wanted)), wanted)
-            tried = rng.permutation(np.tile(left, -(-self._least // int(rows_of[left].sum()))))
+            rows_left = int(rows_of[left].sum())
+            few = max(_FEW, _FEW_FOR_EACH * rows_left) if self._source.leaves_out else self._least
+            tried = rng.permutation(np.tile(left, -(-min(few, self._least) // rows_left)))
             sizes = rows_of[tried]
             rows = self._source.draw(int(sizes.sum()), first_record=0, rng=rng)
             frame, fine = self._put_together(rows, forms[tried], rng=rng)

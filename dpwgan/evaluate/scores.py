@@ -17,7 +17,7 @@ from dpwgan.evaluate.apart import Telling, tell_apart
 from dpwgan.evaluate.dependence import Pairs
 from dpwgan.evaluate.inference import Analysis
 from dpwgan.evaluate.tables import NOTICE, ComparedTable, TableSet
-from dpwgan.table.schema import FunctionColumn, Schema
+from dpwgan.table.schema import FunctionColumn, Schema, TrainedColumn
 
 NAMED = 5
 """Columns and pairs that are named as the best, and as the worst."""
@@ -230,7 +230,7 @@ def evaluate(
     named = {"real": real, "synthetic": synthetic, "holdout": tables.holdout}
     return {
         "notice": NOTICE,
-        "tables": {name: None if table is None else _describe(table) for name, table in named.items()},
+        "tables": {name: None if table is None else _describe(table, tables.schema) for name, table in named.items()},
         "claim": claim,
         "claim_matches": claim_matches,
         "seed": seed,
@@ -284,9 +284,11 @@ def list_tellers(telling: Telling) -> list[dict[str, Any]]:
     return [{"column": name, "importance": drop} for name, drop in order[:WORST] if drop > 0.0]
 
 
-def _describe(table: ComparedTable) -> dict[str, Any]:
+def _describe(table: ComparedTable, schema: Schema) -> dict[str, Any]:
     sampled = table.rows + table.illegal < table.records
-    shape = {"rows": table.records, "compared": table.rows, "sampled": sampled, "columns": len(table.columns)}
+    # A column that is compared in two parts, such as a datetime's day and time, is one.
+    columns = sum(isinstance(column, TrainedColumn) for column in schema.columns)
+    shape = {"rows": table.records, "compared": table.rows, "sampled": sampled, "columns": columns}
     return {"file": PurePath(table.path).name, **shape}
 
 

@@ -9,6 +9,7 @@ from dpwgan.table.schema import Schema
 
 _MOST_COLUMNS_NAMED = 5
 _MOST_NAMES = 10
+_OTHER_MARKS = ";\t|"
 
 
 def count_rows(rows: int) -> str:
@@ -101,9 +102,9 @@ def compare_header(header: Sequence[str], names: Collection[str], *, may_lack: C
     given = set(header)
     absent = [name for name in names if name not in given and name not in may_lack]
     if not known:
-        raise DataError(
-            f"The first line names none of the columns in the specs ({_list_names(absent)}): is it a header?"
-        )
+        together = len(header) == 1 and any(mark in header[0] for mark in _OTHER_MARKS)
+        said = "cells must be separated by commas." if together else "is it a header?"
+        raise DataError(f"The first line names none of the columns in the specs ({_list_names(absent)}): {said}")
     unknown = [name for name in header if name not in names]
     may_be_told = len(unknown) < len(known) and not any("\n" in name for name in unknown)
     return HeaderFaults(

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpwgan.app import checkpoint
+from dpwgan import version
+from dpwgan.app import checkpoint, fitting
 from dpwgan.app.api import Synthesizer
 from dpwgan.app.checkpoint import JOURNAL_FILE, Checkpoint, open_checkpoint
 from dpwgan.errors import InputError, OutputError, PrivacyError, TransferError, UsageError
@@ -279,6 +280,23 @@ def test_run_is_refused_when_the_command_line_is_another(tmp_path, changed, word
     frame = make_frame().head(options.pop("rows_left", None) or len(make_frame()))
     with pytest.raises(UsageError, match=rf"has another {words}: resume it with"):
         Synthesizer(**options, checkpoint=tmp_path, resume=True).fit(frame)
+
+
+def test_run_is_refused_when_the_code_is_other_than_it_was(tmp_path, monkeypatch):
+    die(tmp_path, 12)
+    monkeypatch.setattr(fitting, "digest_code", lambda: "00")
+    with pytest.raises(UsageError, match="has another code of the tool: resume it with the tool, the command line, "):
+        Synthesizer(SPECS, ASKED, checkpoint=tmp_path, resume=True, **QUERIES).fit(make_frame())
+
+
+def test_code_has_another_digest_when_a_line_is_added_and_when_a_module_moves(tmp_path, monkeypatch):
+    monkeypatch.setattr(version, "__file__", str(tmp_path / "version.py"))
+    found = []
+    for name, body in (("a.py", "x\n"), ("a.py", "x\ny\n"), ("b.py", "x\ny\n")):
+        (tmp_path / name).write_text(body)
+        found.append(version.digest_code())
+        (tmp_path / name).unlink()
+    assert len(set(found)) == 3
 
 
 def test_run_goes_on_when_threads_device_and_rows_are_others(tmp_path):

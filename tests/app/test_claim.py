@@ -302,6 +302,11 @@ def test_bound_is_never_written_smaller_than_it_is_when_rounded(value, digits):
     assert written <= value * (1 + 10.0 ** (1 - digits)) * (1 + 2**-52)
 
 
+@pytest.mark.parametrize(("value", "written"), [(1e-8, "1e-08"), (1e-300, "1e-300"), (0.1, "0.1"), (1 / 3, "0.3334")])
+def test_bound_is_written_as_it_was_asked_for_when_its_digits_say_all_of_it(value, written):
+    assert round_up(value, digits=4) == written
+
+
 def test_summary_says_who_is_protected_how_strongly_and_what_is_not_when_there_is_a_guarantee():
     document = make_claim(attacker=Attacker(right=0.5305, sure=0.7511, power=0.0701, proof="p")).document
     told, unit, strength, left_out, basis = document["summary"]
@@ -318,6 +323,7 @@ def test_summary_says_who_is_protected_how_strongly_and_what_is_not_when_there_i
     assert left_out.startswith("Not covered: a person with more than one row; ")
     assert basis.startswith("Proved, not measured, from 1 kind of noisy looks at the rows")
     assert basis.endswith("the noise stays secret; noise on gradients is drawn in floating point.")
+    assert "Taken as public: 1 row, specs" in make_claim(records=1).document["summary"][4]
     replaced = make_claim(relation=NeighboringRelation.REPLACE_ONE, ledger=COUNTS, domains={"waived": ["SEA"]}).document
     assert "was in the real one, or another row in its place" in replaced["summary"][0]
     assert "Not covered: which cells occur in SEA; a person" in replaced["summary"][3]

@@ -252,6 +252,12 @@ def test_run_is_refused_when_two_outputs_are_one_file(tmp_path):
         make_run(tmp_path, save_model=tmp_path / "out.csv")
 
 
+@pytest.mark.parametrize("name", ["out.XLSX", "out.json", "out.tsv"])
+def test_run_is_refused_when_its_output_is_called_what_it_will_not_be(tmp_path, name):
+    with pytest.raises(UsageError, match=r"would be CSV, which its name denies: end it in \.csv or \.parquet"):
+        make_run(tmp_path, output=name)
+
+
 def test_run_is_refused_when_the_claim_would_be_lost(tmp_path):
     with pytest.raises(UsageError, match="claim would be lost"):
         make_run(tmp_path, output="-", voice=Voice(quiet=True))

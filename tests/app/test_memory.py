@@ -27,6 +27,16 @@ def test_run_is_refused_with_the_widest_columns_when_it_needs_too_much():
     assert "sex" not in str(caught.value)
 
 
+def test_run_is_refused_without_advice_on_columns_when_no_run_fits():
+    with pytest.raises(ResourceError, match=r"^any run needs at least 0\.7 GB of memory and this one about 2\.0 GB"):
+        check_memory(2 * 2**30, limit=2**20, spans=[make_span("town", 5)])
+
+
+def test_run_is_refused_without_advice_on_bins_when_the_widest_column_is_narrow():
+    with pytest.raises(ResourceError, match=r"may use 1\.0 GB; smaller layers or batches need less$"):
+        check_memory(2 * 2**30, limit=2**30, spans=[make_span("colour", 3), make_span("age", 1)])
+
+
 def test_run_is_refused_without_naming_columns_when_none_stands_out():
     spans = [make_span("label", 10), *(make_span(f"p{pixel}", 1) for pixel in range(784))]
     with pytest.raises(

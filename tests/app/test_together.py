@@ -13,6 +13,7 @@ from dpwgan.app import cli, fitting
 from dpwgan.app.api import Synthesizer
 from dpwgan.app.claim import Claim
 from dpwgan.app.claims.verification import find_faults
+from dpwgan.app.sampling import RowSource
 from dpwgan.app.together import cut_units, draw_forms
 from dpwgan.errors import SpecsError, UsageError
 from dpwgan.privacy.sizes import SIZES_LABEL
@@ -224,3 +225,14 @@ def test_a_frame_with_its_own_condition_is_refused(fitted):
     with pytest.raises(UsageError, match="units are written whole"):
         fitted.sample(10, where="age > 3")
     assert set(fitted.sample(10, where="county = 2").county) == {2}
+
+
+@pytest.mark.parametrize(("rows", "drawn"), [(10, range(1_000, 1_200)), (400, range(7_900, 8_500))])
+def test_rows_to_choose_from_are_few_when_others_are_left_out_for_a_condition(fitted, monkeypatch, rows, drawn):
+    asked, draw = [], RowSource.draw
+    monkeypatch.setattr(RowSource, "draw", lambda self, rows, **more: asked.append(rows) or draw(self, rows, **more))
+    fitted.sample(rows, where="county = 2")
+    assert asked[0] in drawn
+    asked.clear()
+    fitted.sample(rows)
+    assert asked[0] > 30_000

@@ -127,6 +127,15 @@ def test_nulls_are_all_that_is_wrong_with_a_draft_when_it_is_read_as_specs(name)
     assert all("still to be filled in" in str(error) for error in problems.found)
 
 
+@pytest.mark.parametrize("kind", [None, "variables"])
+def test_list_has_every_name_when_they_are_in_any_case(kind):
+    lines = "ID: number\r\nage: in years\r\nMarital status : s\r\nhttps://a.org/b\r\nbmi.2:\r\n  see: there\r\n"
+    found, specs = draft_specs(lines.encode(), kind=kind)
+    assert found == "variables"
+    told = {"ID": "number", "age": "in years", "Marital status": "s", "bmi.2": None}
+    assert {name: keys.get("description") for name, keys in specs.items()} == told
+
+
 def test_table_is_chosen_by_name_when_a_package_describes_several():
     package = json.loads((FOLDER / "frictionless.json").read_text())
     package["resources"][0]["schema"] = {"fields": [{"name": "code", "type": "integer"}]}

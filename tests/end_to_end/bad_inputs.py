@@ -217,6 +217,7 @@ CASES: tuple[Case, ...] = (
     refuse("delta 0", 2, arguments=budget("1.0 0")),
     refuse("delta nan", 2, arguments=budget("1.0 nan")),
     refuse("an .npz output without images", 2, arguments=args("data.csv out.npz")),
+    refuse("an .xlsx output", 2, arguments=args("data.csv out.xlsx")),
     refuse("--rows 0", 2, arguments=flags("--rows 0")),
     refuse("--where that names no column", 2, arguments=flags("--where '1 = 1'")),
     refuse(

@@ -63,6 +63,18 @@ def read_scores(folder: Path, *arguments: str) -> dict[str, Any]:
     return document
 
 
+def test_datetime_is_one_column_when_its_day_and_its_time_are_compared(folder):
+    seen = {"type": "datetime", "min": "2024-01-01", "max": "2024-01-30", "step": "12 hours"}
+    write_specs(folder / "specs.json", {"SEX": SPECS["SEX"], "job": SPECS["job"], "seen": seen})
+    rows = [[str(1 + n % 2), "abc"[n % 3], f"2024-01-{1 + n % 30:02}T{n % 2 * 12:02}:00:00"] for n in range(60)]
+    for name in FILES[:2]:
+        write_rows(folder / name, rows, header=["SEX", "job", "seen"])
+    document = read_scores(folder)
+    assert document["tables"]["real"]["columns"] == 3
+    assert len(document["columns"]) == 4
+    assert "60 rows, 3 columns compared" in "".join(cli.write_summary(document))
+
+
 def test_document_holds_every_score_beside_floor_and_ceiling_when_written(folder):
     document = read_scores(folder, "--holdout", "holdout.csv")
     assert set(document) == KEYS

@@ -22,8 +22,9 @@ EPILOG = """\
 verify: \
 CLAIM is OUTPUT.privacy.json. Its form is checked; its ledger is added up anew by the accountant that it names, whatever
 number stands in it; all else that follows from the ledger is made anew and compared. With TABLE the SHA-256 of that
-file is, too. Each fault stands on a line of its own. A claim that was made up from the start, and agrees with itself,
-is told from a true one by its signature alone: with --key, CLAIM.sig must be that of the key's owner.
+file and its number of rows are, too. Each fault stands on a line of its own. A claim that was made up from the start,
+and agrees with itself, is told from a true one by its signature alone: with --key, CLAIM.sig must be that of the key's
+owner.
 
 export: \
 --registry makes a draft for the Differential Privacy Deployments Registry and needs --curator, --use, --region and
@@ -62,7 +63,7 @@ def _check_verify(arguments: argparse.Namespace) -> None:
 def _verify(arguments: argparse.Namespace) -> None:
     from dpwgan.app.claim import Claim
     from dpwgan.app.claims.signature import SUFFIX, find_fault
-    from dpwgan.app.claims.verification import check_table, find_faults
+    from dpwgan.app.claims.verification import check_rows, check_table, find_faults
 
     content, document = _load_document(arguments.claim)
     faults: list[str] = []
@@ -75,8 +76,9 @@ def _verify(arguments: argparse.Namespace) -> None:
         faults.append(str(error)[:1].upper() + str(error)[1:])
     else:
         faults += find_faults(claim)
-        if arguments.table is not None and (fault := check_table(document, arguments.table)) is not None:
-            faults.append(fault)
+        if (table := arguments.table) is not None:
+            fault = check_table(document, table) or check_rows(document, table)
+            faults += [] if fault is None else [fault]
     if arguments.json is not None:
         write_json(arguments.json, {"claim": arguments.claim, "table": arguments.table, "faults": faults})
     if arguments.json != "-" and not arguments.quiet:

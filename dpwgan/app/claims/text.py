@@ -14,6 +14,13 @@ ACCURACY = (
 
 def round_up(value: float, *, digits: int) -> str:
     """Writes a proved bound with that many significant digits, never below what was proved."""
+    written = f"{value:.{digits}g}"
+    # A bound that was asked for in so few digits is written as it was asked for, whatever its double is in binary.
+    return written if float(written) == value else round_up_in_binary(value, digits=digits)
+
+
+def round_up_in_binary(value: float, *, digits: int) -> str:
+    """Writes the least decimal of that many digits that is not below the double's exact value: 1.001e-08 of 1e-08."""
     context = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING)
     return f"{float(context.create_decimal_from_float(value)):.{digits}g}"
 
@@ -57,7 +64,7 @@ def summarise(document: Mapping[str, Any]) -> list[str]:
         + f"{apart}; other releases from the same rows{unbooked}, which add up with this one; messages, "
         f"exit code and running time; what is true of a population with or without {who}.",
         f"Proved, not measured, from {looks} of noisy looks at the rows, all in the ledger. Taken as public: "
-        f"{public['records']} rows, specs, settings and code"
+        f"{public['records']} row{'' if public['records'] == 1 else 's'}, specs, settings and code"
         + (f", and a table of {public['table']['records']} rows" if "table" in public else "")
         + f". Assumed: the noise stays secret{sampled}.",
     ]

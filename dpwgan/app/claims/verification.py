@@ -1,11 +1,13 @@
 """A claim held against itself: its ledger is added up anew, the rest is made anew of that, and the two compared."""
 
 import hashlib
+import json
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dpwgan.app.claim import Claim, build_claim
+from dpwgan.app.claims.text import round_up, round_up_in_binary
 from dpwgan.app.config import default_delta
 from dpwgan.errors import DpwganError, printable, quote
 from dpwgan.privacy.accountants.accountant import BASIC, Accountant
@@ -15,6 +17,7 @@ from dpwgan.privacy.ledger import LOST, Ledger
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import ACCOUNTANTS
 from dpwgan.privacy.unit import Unit
+from dpwgan.table.reader import get_format, open_undescribed
 from dpwgan.table.stream import read_bytes
 from dpwgan.version import __version__
 
@@ -44,7 +47,8 @@ def find_faults(claim: Claim) -> Iterator[str]:
     # Of sentences it is said only if no number is to blame.
     faults = list(_compare(document, again, numbers=True))
     if not faults and document["tool"]["version"] == __version__:
-        faults = list(_compare(document, again, numbers=False))
+        bounds = document["guarantee"]
+        faults = list(_compare(_respell(document, bounds), _respell(again, bounds), numbers=False))
     yield from faults
 
 
@@ -143,6 +147,14 @@ def _build_again(document: Mapping[str, Any], ledger: Ledger) -> Mapping[str, An
 _DOMAINS = {"codebook": "from_codebook", "private": "paid_for", "waived": "waived"}
 
 
+def _respell(document: Mapping[str, Any], bounds: Mapping[str, Any]) -> Any:
+    """The same, its bounds written as they are now: claims had 1.001e-08 for 1e-08, rounded up from binary."""
+    words = json.dumps(document)
+    for key, digits in (("epsilon", 6), ("delta", 4)):
+        words = words.replace(round_up_in_binary(bounds[key], digits=digits), round_up(bounds[key], digits=digits))
+    return json.loads(words)
+
+
 def _compare(told: Any, found: Any, *, numbers: bool, at: str = "") -> Iterator[str]:
     """Where two documents differ: in numbers, or in words."""
     if isinstance(told, Mapping) and isinstance(found, Mapping):
@@ -169,3 +181,14 @@ def check_table(document: Mapping[str, Any], path: str) -> str | None:
         return "It names no table: it was made for a data frame"
     found = hashlib.sha256(read_bytes(path)).hexdigest()
     return None if found == named else f"The table {quote(path)} is not the one that it names: its SHA-256 is {found}"
+
+
+def check_rows(document: Mapping[str, Any], path: str) -> str | None:
+    """Says what is wrong if a table has not as many rows as a claim says; None if it has.
+
+    Archives of images are not counted, nor is standard input, which was read already.
+    Raises: as `open_undescribed`.
+    """
+    rows = document["output"]["rows"]
+    found = rows if path == "-" or get_format(path) == "npz" else open_undescribed(path, {}).records
+    return None if found == rows else f"output.rows is {rows}, and the table {quote(path)} has {found}"

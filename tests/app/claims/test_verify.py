@@ -9,6 +9,7 @@ import pytest
 
 from dpwgan.__main__ import main
 from dpwgan.app.claim import Claim
+from dpwgan.app.claims.text import round_up_in_binary
 from dpwgan.app.claims.verification import find_faults
 from dpwgan.errors import DpwganError
 from dpwgan.privacy.accountants.accountant import BASIC, Accountant
@@ -27,7 +28,7 @@ from dpwgan.privacy.release import Release
 from dpwgan.privacy.unit import ONE_ROW, Unit
 from tests.claims import change_part, make_claim
 
-TABLE = b"a\n1\n"
+TABLE = b"a\n" + 1000 * b"1\n"
 STEPS = Release(
     label="critic steps",
     event=PoissonGaussian(sampling_probability=0.05, noise_multiplier=9.0),
@@ -61,10 +62,11 @@ def claim_of(
     accountant: Accountant = MOMENTS,
     relation: NeighboringRelation = NeighboringRelation.ZERO_OUT,
     unit: Unit = ONE_ROW,
+    delta: float = 1e-6,
     **more: Any,
 ) -> dict[str, Any]:
     """A claim whose every number is that of a ledger."""
-    asked = Budget(epsilon=3.0, delta=1e-6)
+    asked = Budget(epsilon=3.0, delta=delta)
     ledger = Ledger(asked, accountant=accountant, neighboring_relation=relation, unit=unit)
     for release in releases:
         ledger.reserve(release)
@@ -168,6 +170,18 @@ def test_claim_of_a_unit_holds_and_not_when_the_unit_is_said_to_have_other_rows(
         assert any("not accounted for as all rows of a unit" in fault for fault in find_faults(Claim(document=forged)))
 
 
+def test_claim_holds_when_its_bounds_were_rounded_up_from_binary_and_not_when_they_say_less(monkeypatch):
+    for place in ("claim", "claims.text"):
+        monkeypatch.setattr(f"dpwgan.app.{place}.round_up", round_up_in_binary)
+    earlier = claim_of(COUNTS, CHOICES, delta=1e-8, records=10_000)
+    assert "1.001e-08" in earlier["statement"]
+    monkeypatch.undo()
+    assert not list(find_faults(Claim(document=earlier)))
+    assert "1e-08" in claim_of(COUNTS, CHOICES, delta=1e-8, records=10_000)["statement"]
+    less = change_part(earlier, "statement", earlier["statement"].replace("1.001e-08", "1e-09"))
+    assert list(find_faults(Claim(document=less))) == ["statement is not what its numbers say"]
+
+
 @pytest.fixture
 def folder(whole, tmp_path, monkeypatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -191,6 +205,12 @@ def test_command_says_what_holds_and_its_code_what_does_not_when_asked(whole, fo
     (folder / "claim.json").write_text("[]")
     assert main(["claim", "verify", "claim.json"]) == 65
     assert "The claim 'claim.json' is not a JSON object." in capfd.readouterr().err
+
+
+def test_fault_is_told_when_the_table_has_other_rows_than_the_claim_says(whole, folder, capfd):
+    (folder / "claim.json").write_text(json.dumps(change_part(whole, "output.rows", 2)))
+    assert main(["claim", "verify", "claim.json", "out.csv"]) == 65
+    assert capfd.readouterr().out == "output.rows is 2, and the table 'out.csv' has 1000\n"
 
 
 def test_command_says_that_nothing_is_promised_when_there_is_no_guarantee(folder, capfd):
