@@ -49,7 +49,7 @@ _STANDS_OUT = 4.0
 _SPLIT_PENALTY = 6.0
 """What a further interval must take off the chi-square of the fit: a lone difference counts from 2.4 stddevs on."""
 
-_LEAST_NEAR, _LEAST_FAR = 1.0, 3.0
+_LEAST_NEAR, _LEAST_FAR = 2.0, 3.0
 """How many stddevs an interval must hold, lest what it holds be given to the other half of the node that it halves.
 
 Held above 0 alone, each empty half that noise made positive would take from the full one, at every halving anew. What
