@@ -257,9 +257,9 @@ def _merge_kinds(
 def _merge_neighbours(counts: Floats, least_count: float, *, alone: float | None = None) -> Integers:
     """Gives runs of small neighbours one label as soon as they reach the threshold together.
 
-    What is left at the end of a run joins the run's last group. A run too small for a group, of less than `alone`, else
-    than the threshold, joins the smaller of the two beside it: rows of one group are spread over all of it, whatever
-    their other columns say, so nothing else may lie between.
+    What is left at the end of a run joins the run's last group. Runs too small for a group share one. But where a run
+    may make one `alone` from a lower threshold on, a smaller one joins the smaller of the two beside it: rows of one
+    group are spread over all of it, whatever their other columns say, so of a number nothing else may lie between.
     """
     labels: list[int] = []
     small: list[tuple[int, int]] = []
@@ -283,7 +283,10 @@ def _merge_neighbours(counts: Floats, least_count: float, *, alone: float | None
             small.append((first, end))
     for first, end in small:
         beside = [place for place in (first - 1, end) if 0 <= place < len(labels)]
-        if beside:
+        # Rare codes, most of them nobody's, are kept apart from those that records have.
+        if alone is None:
+            labels[first:end] = [small[0][0]] * (end - first)
+        elif beside:
             labels[first:end] = [labels[min(beside, key=lambda place: counts[place])]] * (end - first)
     return np.array(labels, np.int64)
 

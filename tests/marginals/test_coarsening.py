@@ -169,10 +169,9 @@ def test_faint_cells_are_nearer_to_the_truth_than_their_counts_and_than_even_sha
         ([9, 9, 9], 5, [0, 1, 2]),
         ([1, 1, 1], 5, [0, 0, 0]),
         ([2, 3, 2, 3, 2], 5, [0, 0, 2, 2, 2]),
-        ([9, 1, 9, 1, 8], 5, [0, 0, 2, 4, 4]),
-        ([1, 8, 9, 4, 4, 4], 5, [1, 1, 2, 3, 3, 3]),
+        ([9, 1, 9, 1, 9], 5, [0, 1, 2, 1, 4]),
         ([2, 3, 9, 4, 4, 4], 5, [0, 0, 2, 3, 3, 3]),
-        ([-1, 7, -1], 5, [1, 1, 1]),
+        ([-1, 7, -1], 5, [0, 1, 0]),
         ([0, 0], 0, [0, 1]),
     ],
 )
@@ -180,9 +179,18 @@ def test_small_neighbours_are_merged_when_cells_have_an_order(counts, least_coun
     assert _merge_neighbours(np.array(counts, float), least_count).tolist() == labels
 
 
-def test_a_small_run_may_make_a_group_by_itself_from_a_lower_threshold_on():
-    counts = np.array([9.0, 3, 9, 2, 9])
-    assert _merge_neighbours(counts, 5, alone=3).tolist() == [0, 1, 2, 2, 4]
+@pytest.mark.parametrize(
+    ("counts", "labels"),
+    [
+        ([9, 3, 9, 2, 9], [0, 1, 2, 2, 4]),
+        ([1, 8, 9, 4, 4, 4], [1, 1, 2, 3, 3, 3]),
+        ([9, 1, 9, 1, 8], [0, 0, 2, 4, 4]),
+        ([0, 7, 0], [1, 1, 1]),
+        ([1, 1], [0, 0]),
+    ],
+)
+def test_nothing_lies_between_parts_of_a_group_where_small_runs_may_be_alone(counts, labels):
+    assert _merge_neighbours(np.array(counts, float), 5, alone=3).tolist() == labels
 
 
 def test_no_group_lies_on_both_sides_of_a_cut_and_small_ones_may_beyond_a_border():
@@ -237,7 +245,7 @@ def test_ordered_categories_are_merged_with_neighbours_when_they_are_rare():
     column = CategoricalColumn(name="x", tokens=tuple("123456789"))
     cells = np.repeat(list("123456789"), [90, 8, 8, 8, 90, 1, 90, 8, 8]).tolist()
     _, encoded = encode(column, cells)
-    assert release(encoded, stddev=0.01, least_count=15.0).parts[0].groups.tolist() == [0, 1, 1, 1, 2, 2, 3, 4, 4]
+    assert release(encoded, stddev=0.01, least_count=15.0).parts[0].groups.tolist() == [0, 1, 1, 1, 2, 3, 4, 5, 5]
 
 
 @given(st.lists(st.tuples(st.integers(1, 10**9), st.integers(0, 10**5)), min_size=1, max_size=8))
