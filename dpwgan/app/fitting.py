@@ -56,8 +56,7 @@ def open_journal(
     if book is not None:
         book.refuse_other(run_plan.terms)
     seal = None if book is None else book.seals[0]
-    facts = _describe_facts(config, table, schema, {**cited, "book": seal})
-    journal = _open_checkpoint(config, facts)
+    journal = _open_checkpoint(config, table, schema, cited={**cited, "book": seal})
     if path is None:
         return journal, None
     try:
@@ -81,9 +80,12 @@ def open_journal(
     return journal, account
 
 
-def _open_checkpoint(config: SynthesisConfig, facts: Mapping[str, Any]) -> Journal:
+def _open_checkpoint(
+    config: SynthesisConfig, table: SourceTable, schema: Schema, *, cited: Mapping[str, str | None]
+) -> Journal:
     if config.checkpoint is None:
         return Journal()
+    facts = _describe_facts(config, table, schema, cited)
     checkpoint = open_checkpoint(Path(config.checkpoint), facts=facts, resume=config.resume)
     if checkpoint.life:
         LOGGER.info("going on with the run in %r: resume %d", str(config.checkpoint), checkpoint.life)
