@@ -294,10 +294,7 @@ class RunConfig(Delivery):
     )
     config_file: Path | None = None
     claim: str | None = setting(
-        None,
-        "where the claim goes; - prints it as text on stdout, too",
-        heading=FILES,
-        metavar="PATH",
+        None, "where the claim goes; - prints it as text on stdout, too", heading=FILES, metavar="PATH"
     )
     sign: Path | None = setting(
         None,

@@ -54,9 +54,8 @@ class Delivery(Settings):
         return targets + ([("signature", self.signature_path)] if self.signature_path is not None else [])
 
     def refuse_losses(self, read: Iterable[Path | None], **folders: Path | None) -> None:
-        """Raises: UsageError if the claim would be lost, or a file written over one that is read or written.
-
-        And if the output's name is that of another kind of file.
+        """Raises: UsageError if the claim would be lost, a file written over one that is read or written, or the output
+        is named like another kind of file.
         """
         if self.claim is None and self.voice.quiet and goes_to_stream(self.output):
             raise UsageError("with --quiet and an output that is no file the claim would be lost: give --claim PATH")

@@ -6,6 +6,7 @@ Everything here is post-processing of the released counts: nothing of it reads a
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -100,12 +101,12 @@ class _Pieces:
             masses = project_on_simplex(
                 np.append(counts, roots), np.append(variances, root_variances), total=self._records
             )
-            intervals, merged, known = self._merge_levels(self._tree, least_count, totals=masses[groups:])
+            intervals, merged = self._merge_levels(self._tree, least_count, totals=masses[groups:])
             size = int(merged.max()) + 1
             sums = np.bincount(merged, intervals.masses, minlength=size)
             masses = np.append(masses[:groups], sums)
-            counts = np.append(counts, np.bincount(merged, known * intervals.counts, minlength=size))
-            variances = np.append(variances, np.bincount(merged, known * intervals.variances, minlength=size))
+            counts = np.append(counts, np.bincount(merged, intervals.counts, minlength=size))
+            variances = np.append(variances, np.bincount(merged, intervals.variances, minlength=size))
             # A group without a record in it is drawn from evenly.
             is_empty = sums[merged] <= 0
             levels = np.bincount(merged, intervals.sizes, minlength=size)
@@ -141,10 +142,8 @@ class _Pieces:
         labels[~is_missing] = merged + attribute.codes
         return _number_in_order(labels)
 
-    def _merge_levels(
-        self, tree: NumberTree, least_count: float, *, totals: Floats
-    ) -> tuple[Intervals, Integers, Flags]:
-        """Intervals of levels, the group of each, and whether its count is one of the group's."""
+    def _merge_levels(self, tree: NumberTree, least_count: float, *, totals: Floats) -> tuple[Intervals, Integers]:
+        """Intervals of levels, and the group of each."""
         intervals = _cut_intervals(
             tree.split(totals=totals), most_count=max(least_count, self._least_share), round_steps=self._round_steps
         )
@@ -153,11 +152,13 @@ class _Pieces:
         places = np.searchsorted(intervals.starts, self._attribute.cuts if bar < self._records else ())
         merged: list[Integers] = []
         for own in np.split(intervals.masses, places):
-            merged.append(_merge_neighbours(own, bar, alone=least_count) + sum(map(len, merged)))
+            merged.append(_join_neighbours(own, bar, alone=least_count) + sum(map(len, merged)))
         labels = _number_in_order(np.concatenate(merged))
         # What holds nothing, beside what is large enough by itself, brings nothing but its noise.
         has_large = np.bincount(labels, intervals.masses >= bar) > 0
-        return intervals, labels, (intervals.masses > 0) | ~has_large[labels]
+        known = (intervals.masses > 0) | ~has_large[labels]
+        counts, variances = known * intervals.counts, known * intervals.variances
+        return replace(intervals, counts=counts, variances=variances), labels
 
 
 def _cut_intervals(intervals: Intervals, *, most_count: float, round_steps: RoundSteps | None = None) -> Intervals:
@@ -254,12 +255,35 @@ def _merge_kinds(
     return labels
 
 
-def _merge_neighbours(counts: Floats, least_count: float, *, alone: float | None = None) -> Integers:
+def _merge_neighbours(counts: Floats, least_count: float) -> Integers:
+    """Merges neighbours as `_merge_runs` does; runs too small for a group share one.
+
+    Of codes these are rare, most of them nobody's, and kept apart from those that records have.
+    """
+    labels, small = _merge_runs(counts, least_count)
+    for first, end in small:
+        labels[first:end] = small[0][0]
+    return labels
+
+
+def _join_neighbours(counts: Floats, least_count: float, *, alone: float) -> Integers:
+    """Merges neighbours as `_merge_runs` does; a run too small for a group makes one from `alone` on, or joins another.
+
+    That is the smaller of the two beside it: rows of one group are spread over all of it, whatever their other columns
+    say, so nothing else may lie between.
+    """
+    labels, small = _merge_runs(counts, least_count)
+    for first, end in small:
+        beside = [place for place in (first - 1, end) if 0 <= place < len(labels)]
+        if beside and sum(counts[first:end]) < alone:
+            labels[first:end] = labels[min(beside, key=lambda place: counts[place])]
+    return labels
+
+
+def _merge_runs(counts: Floats, least_count: float) -> tuple[Integers, list[tuple[int, int]]]:
     """Gives runs of small neighbours one label as soon as they reach the threshold together.
 
-    What is left at the end of a run joins the run's last group. Runs too small for a group share one. But where a run
-    may make one `alone` from a lower threshold on, a smaller one joins the smaller of the two beside it: rows of one
-    group are spread over all of it, whatever their other columns say, so of a number nothing else may lie between.
+    What is left at the end of a run joins the run's last group. Also gives where runs too small for one begin and end.
     """
     labels: list[int] = []
     small: list[tuple[int, int]] = []
@@ -279,16 +303,9 @@ def _merge_neighbours(counts: Floats, least_count: float, *, alone: float | None
         leftover, end = group_starts[-1], len(labels)
         if leftover > first:
             labels[leftover:] = [group_starts[-2]] * (end - leftover)
-        elif total < (least_count if alone is None else alone):
+        else:
             small.append((first, end))
-    for first, end in small:
-        beside = [place for place in (first - 1, end) if 0 <= place < len(labels)]
-        # Rare codes, most of them nobody's, are kept apart from those that records have.
-        if alone is None:
-            labels[first:end] = [small[0][0]] * (end - first)
-        elif beside:
-            labels[first:end] = [labels[min(beside, key=lambda place: counts[place])]] * (end - first)
-    return np.array(labels, np.int64)
+    return np.array(labels, np.int64), small
 
 
 def _number_in_order(labels: Integers) -> Integers:

@@ -394,9 +394,10 @@ def _go_on(first: Floats, second: Floats, third: Floats) -> Floats:
     Shapes: (n,) each.
     """
     falls = (third > 0) & (third < second)
-    rate = third / np.where(falls, second, 1.0)
-    # One that is not above 0 rose to the second as steeply as can be.
-    bend = np.where(np.isnan(first), 1.0, np.clip(rate * first / np.where(falls, second, 1.0), 0.0, 1.0))
+    second = np.where(falls, second, 1.0)
+    rate = third / second
+    # A first that is not above 0 rose to the second as steeply as can be.
+    bend = np.where(np.isnan(first), 1.0, np.clip(rate * first / second, 0.0, 1.0))
     return np.where(falls, third * rate * bend, np.nan)
 
 

@@ -93,14 +93,9 @@ def _make_expression(expression: RowExpression, types: tuple[tuple[str, pl.DataT
 def read_sql(text: str) -> RowExpression:
     """Reads an SQL expression on a row. Raises: ConditionError."""
     try:
-        with warnings.catch_warnings():
-            # Only its JSON says in full what polars has read.
-            warnings.simplefilter("ignore")
-            written = pl.sql_expr(text).meta.serialize(format="json")
-            # A cast that fails gives NULL, as one row must not end the run for all.
-            forgiving = written.replace('"options":"Strict"', '"options":"NonStrict"')
-            node = json.loads(forgiving)
-            _deserialize(node)
+        # A cast that fails gives NULL, as one row must not end the run for all.
+        node = json.loads(_serialize(pl.sql_expr(text)).replace('"options":"Strict"', '"options":"NonStrict"'))
+        _deserialize(node)
     except (pl.exceptions.PolarsError, ValueError, TypeError):
         raise ConditionError("is not an SQL expression that polars can read") from None
     reader = _Reader()
@@ -159,7 +154,8 @@ def _settle(node: Any, probe: pl.DataFrame) -> Any:
     # Below, not at most: what is infinite is near nothing.
     is_near = (left - right).abs() < _ROUNDING * (_weigh(sides[0]) + _weigh(sides[1]))
     settled = pl.when(is_near).then(right).otherwise(left)
-    return {"BinaryExpr": {"left": _serialize(settled), "op": operation, "right": _serialize(right)}}
+    left_node, right_node = (json.loads(_serialize(side)) for side in (settled, right))
+    return {"BinaryExpr": {"left": left_node, "op": operation, "right": right_node}}
 
 
 def _weigh(node: Any) -> pl.Expr:
@@ -185,10 +181,11 @@ def _split(node: Any) -> tuple[str, list[Any]]:
     return (sql["Binary"], content["input"]) if isinstance(sql, dict) and "Binary" in sql else ("", [])
 
 
-def _serialize(expression: pl.Expr) -> Any:
+def _serialize(expression: pl.Expr) -> str:
+    """Its JSON, which alone says in full what polars has read."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return json.loads(expression.meta.serialize(format="json"))
+        return expression.meta.serialize(format="json")
 
 
 def _deserialize(node: Any) -> pl.Expr:

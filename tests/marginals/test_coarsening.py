@@ -16,7 +16,7 @@ from dpwgan.errors import DpwganError, InputError, UsageError
 from dpwgan.marginals import merging
 from dpwgan.marginals.coarsening import Coarsening
 from dpwgan.marginals.layout import lay_out_attributes
-from dpwgan.marginals.merging import _merge_neighbours, _spread, coarsen
+from dpwgan.marginals.merging import _join_neighbours, _merge_neighbours, _spread, coarsen
 from dpwgan.marginals.number_tree import Intervals
 from dpwgan.marginals.one_ways import plan_one_ways
 from dpwgan.marginals.simplex import project_on_simplex
@@ -190,7 +190,7 @@ def test_small_neighbours_are_merged_when_cells_have_an_order(counts, least_coun
     ],
 )
 def test_nothing_lies_between_parts_of_a_group_where_small_runs_may_be_alone(counts, labels):
-    assert _merge_neighbours(np.array(counts, float), 5, alone=3).tolist() == labels
+    assert _join_neighbours(np.array(counts, float), 5, alone=3).tolist() == labels
 
 
 def test_no_group_lies_on_both_sides_of_a_cut_and_small_ones_may_beyond_a_border():
