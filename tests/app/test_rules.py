@@ -1,5 +1,6 @@
 """Rules between columns through whole runs: no row written breaks one, and rows that are dropped are null rows."""
 
+import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,23 @@ def test_a_dropped_row_is_a_null_row(method, flags, tmp_path):
         seen.append((transcript, (tmp_path / name / "out.csv").read_bytes()))
     assert seen[0] == seen[1]
     assert seen[0][0] != seen[2][0]
+
+
+def test_sums_of_gradients_are_divided_by_the_public_n(tmp_path, monkeypatch):
+    """Each method that takes critic steps, where a rule drops half of the rows: none of its plans tells how many."""
+    batches, private_step = {}, importlib.import_module("dpwgan.critic.private_step").FusedStep
+    begin = private_step.__init__
+
+    def note(step, encoded, *, plan, **parts):
+        batches[method] = (encoded.records, plan.expected_batch_size / plan.sampling_probability)
+        begin(step, encoded, plan=plan, **parts)
+
+    monkeypatch.setattr(private_step, "__init__", note)
+    for method in ("dp-wgan", "dp-gan", "ron-dp-gan"):
+        rows = {place: "red,33,,0" for place in range(0, 60, 2)}
+        run(tmp_path / method, "--method", method, "--steps", "5", rules=DROPS, rows=rows)
+    # Of the odd ones that are left, 33 itself is dropped, too.
+    assert batches == dict.fromkeys(("dp-wgan", "dp-gan", "ron-dp-gan"), (29, pytest.approx(60)))
 
 
 def test_a_covariance_is_divided_by_the_public_n(tmp_path, monkeypatch):

@@ -329,7 +329,9 @@ def _fit_from_prior(plan: DpGanDesign | PublishedDesign, run: Run) -> RefinedTab
     if isinstance(plan, PublishedDesign):
         weights = train_published_table(rows, plan, run, **networks)
     else:
-        training, steps = replace(plan.steps, shape=rows.shape), ledger.open(CRITIC_LABEL)
+        # The public n: rows that a rule drops are not told by what sums are divided by.
+        shape = TableShape(records=plan.steps.shape.records, spans=rows.spans)
+        training, steps = replace(plan.steps, shape=shape), ledger.open(CRITIC_LABEL)
         critic, update = make_discriminator(training, space, rng=rng, secrets=steps.secrets)
         networks |= {"critic": critic, "update": update, "steps": steps}
         weights = play(rows, training, **networks, ledger=ledger, progress=run.progress)
