@@ -102,6 +102,10 @@ FLOATING_POINT = (
     "floating-point numbers is not known to us on this path, and is not excluded."
 )
 
+OTHER_PUBLIC = (
+    "every training setting, the code, and of the table the header, the types of its columns and the line ending"
+)
+
 FORMATS = (
     "Every cell written is one that the specs allow: spelling, digits, order of columns and ranges come from the specs "
     "and the header, not from the rows."
@@ -240,7 +244,7 @@ def build_claim(
             "specs_sha256": specs_sha256,
             "codebook_sha256": codebook_sha256,
             **({} if public_table is None else {"table": dict(public_table)}),
-            "other": "every training setting, the code, the header and the line ending of the table",
+            "other": OTHER_PUBLIC,
         },
         "columns": _describe_columns(domains, waived=waived, rules=rules),
         "output": {},

@@ -1,7 +1,8 @@
 """Types of columns in frames and Parquet: those of the input where they hold every legal cell, else the specs' own.
 
-Privacy: a type is what whoever made the table gave to a column, or what the specs say; no row is looked at for it. What
-  a program may have chosen by looking at rows, because one empty cell makes a double of a whole number, does not count.
+Privacy: a type is what whoever made the table gave to a column, which the claim names as public, or what the specs say;
+  no row is looked at for it. What programs choose by looking at rows unasked, because one empty cell makes a double of
+  a whole number, does not count.
 """
 
 from collections.abc import Sequence
