@@ -66,7 +66,8 @@ class TrainingDesign:
         Privacy: taking a record out re-rounds the sum of all others. With 8,192 rows the sums were seen to move by
           2e-5 of C more than the record, with 65,536 by 2e-4, with 400,000 by 5e-3: a few parts in 10^9 a row. The
           margin is several times that, so that the sensitivity stays below `l2_clip_norm` as computed, not only in
-          real numbers. Tested at the largest batch that is chosen by itself.
+          real numbers. Tested at the largest batch that is chosen by itself. Rows of units count one by one: of 50 rows
+          each, 20,000 units were seen to move sums by 1.6e-2 of C more.
         """
         return self.l2_clip_norm * (1.0 - _ROUNDING - _ROUNDING_A_ROW * self.expected_batch_size)
 

@@ -121,6 +121,8 @@ class FusedStep:
         and all rows of each take part: their gradients are made shorter together, until no unit adds more than C.
         """
         self._reader, self._units, self._share = RowReader(encoded), None, 1.0
+        # By rows, of units too: what float32 sums may be off grows with all that is added up.
+        self._clip_target = plan.clip_target
         if units is not None:
             self._units = tf.RaggedTensor.from_row_splits(*map(tf.constant, units.list_rows()))
             self._share = units.count / plan.shape.records
@@ -207,7 +209,7 @@ class FusedStep:
             clip = partial(self._critic.clipped_sums_of_units, units=drawn.value_rowids(), share=self._share)
         if generated is None:
             generated = self._reader(rows[:0])
-        compute = partial(clip, l2_clip_norm=self._plan.clip_target)
+        compute = partial(clip, l2_clip_norm=self._clip_target)
         return self._replicas.add_up(compute, self._read(rows), generated)
 
     def _read(self, rows: tf.Tensor) -> Cells:
