@@ -53,9 +53,11 @@ def list_weaknesses(budget: Budget, *, records: int) -> list[str]:
     """What is weak about a budget for so many rows, a sentence each; mostly nothing."""
     found = []
     if budget.epsilon > WEAK_EPSILON:
+        # A bound, which is never written below what it is.
+        sure = min(100.0, math.ceil(1e6 / (1 + math.exp(-budget.epsilon)) + 1e-9) / 1e4)
         found.append(
             f"epsilon {budget.epsilon:.6g} is weak: by itself it lets somebody who took a row's presence for even be "
-            f"{100 / (1 + math.exp(-budget.epsilon)):.6g}% sure of it afterwards"
+            f"{sure:.6g}% sure of it afterwards"
         )
     if records > 1 and budget.delta > 1 / records:
         found.append(

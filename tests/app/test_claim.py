@@ -342,7 +342,7 @@ def test_attacker_is_bounded_by_epsilon_and_delta_alone_when_no_ledger_judges_hi
 def test_claim_warns_when_epsilon_is_weak(epsilon, warned):
     claim = make_claim(epsilon=epsilon, asked=Budget(epsilon=epsilon, delta=1e-6))
     assert claim.document["warnings"] == (
-        ["epsilon 10.5 is weak: by itself it lets somebody who took a row's presence for even be 99.9972% sure of it "
+        ["epsilon 10.5 is weak: by itself it lets somebody who took a row's presence for even be 99.9973% sure of it "
          "afterwards"] if warned else []
     )  # fmt: skip
     assert ("WARNING: epsilon 10.5 is weak" in claim.document["summary"][2]) == warned

@@ -72,8 +72,9 @@ def _verify(arguments: argparse.Namespace) -> None:
 
 
 def _describe(book: Book) -> str:
+    epsilon, delta = _show_limit(book)
     return (
-        f"book {quote(book.name)}: limit epsilon {book.limit.epsilon:.6g} at delta {book.limit.delta:.6g}, neighbours "
+        f"book {quote(book.name)}: limit epsilon {epsilon} at delta {delta}, neighbours "
         f"{book.filter.neighboring_relation.spelled}, unit {printable(book.unit)}"
     )
 
@@ -90,10 +91,16 @@ def _describe_entry(entry: Entry) -> str:
 
 
 def _say_left(book: Book) -> str:
+    epsilon, delta = _show_limit(book)
     return (
-        f"spent: epsilon {_show_epsilon(book.spent[-1])} of {book.limit.epsilon:.6g}; left: room for a release of "
-        f"epsilon {book.left:.3g} at delta {book.limit.delta:.6g}"
+        f"spent: epsilon {_show_epsilon(book.spent[-1])} of {epsilon}; left: room for a release of epsilon "
+        f"{book.left:.3g} at delta {delta}"
     )
+
+
+def _show_limit(book: Book) -> tuple[str, str]:
+    """Epsilon and delta, which are promised."""
+    return round_up(book.limit.epsilon, digits=6), round_up(book.limit.delta, digits=6)
 
 
 def _show_epsilon(epsilon: float) -> str:

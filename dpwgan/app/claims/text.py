@@ -171,8 +171,9 @@ def describe_book(book: Mapping[str, Any] | None) -> list[str]:
         return []
     return [
         f"book {quote(book['name'])}: all releases in it together, however each was chosen in the light of those "
-        f"before: epsilon {book['epsilon_limit']:.6g} and delta {book['delta_limit']:g}; after this one it "
-        f"stands at epsilon {round_up(book['epsilon'], digits=6)}"
+        f"before: epsilon {round_up(book['epsilon_limit'], digits=6)} and delta "
+        f"{round_up(book['delta_limit'], digits=6)}; after this one it stands at epsilon "
+        f"{round_up(book['epsilon'], digits=6)}"
     ]
 
 

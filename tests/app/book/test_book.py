@@ -10,6 +10,7 @@ import pytest
 
 from dpwgan.app.book.book import BookAccount, new_book, read_book
 from dpwgan.app.book.cli import main
+from dpwgan.app.claims.text import describe_book
 from dpwgan.errors import InputError, OutputError, PrivacyError, TransferError, UsageError
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import Gaussian, StableSelection
@@ -297,3 +298,14 @@ def test_commands_say_what_the_book_holds(tmp_path, capfd):
     assert "5 lines are as they were written" in out
     assert path.stat().st_mode & 0o777 == 0o600
     assert main(["show", str(tmp_path / "none.book")]) == 66
+
+
+def test_limit_is_never_written_below_what_it_is(tmp_path, capfd):
+    path = tmp_path / "b.book"
+    assert main(["new", str(path), "--name", "b", "--epsilon", "3.0000049", "--delta", "1.234561e-8"]) == 0
+    assert main(["show", str(path)]) == 0
+    told = [*capfd.readouterr().out.splitlines(), *describe_book(read_book(path).describe())]
+    # `new` says the limit, `show` says it twice, and each claim once.
+    promised = [line for line in told if "epsilon 3.00001" in line or "of 3.00001;" in line]
+    assert len(promised) == len(told) == 4
+    assert all("delta 1.23457e-08" in line for line in promised)
