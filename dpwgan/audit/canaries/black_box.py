@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from dpwgan.app.fitting import fit_rows
 from dpwgan.app.planning import RunPlan
 from dpwgan.audit.canaries.lower_bound import GuessBound, Scores, bound_by_scores
-from dpwgan.audit.canaries.watch import Record, Seen, choose_units, fit_watched
+from dpwgan.audit.canaries.watch import Record, Seen, choose_units
 from dpwgan.errors import UsageError
 from dpwgan.marginals.anchor import ONE_WAYS_LABEL
 from dpwgan.marginals.layout import lay_out_attributes
@@ -84,7 +85,7 @@ def audit_runs(
         source = NoiseSource(noise=streams.noise, batches=streams.batches)
         ledger = run_plan.open_ledger(source=source, observers=[record])
         own = choose_units(units, present)
-        fitted = fit_watched(encoded.take(present), run_plan, ledger=ledger, model=streams.model, units=own)
+        fitted = fit_rows(encoded.take(present), run_plan, ledger=ledger, model=streams.model, units=own)
         claimed = ledger.guarantee().epsilon
         coins.append(tossed)
         from_output.append(looks.score(fitted.sample(_ROWS_SEEN * encoded.records, rng=streams.model)))
