@@ -45,11 +45,13 @@ def measure_dependence(table: ComparedTable, rng: np.random.Generator) -> Matrix
         result[place, other] = result[other, place] = ratio
     # Pictures have 300,000 pairs of numbers, none of which is missing: those take one product.
     whole = [place for place in numbers if not np.isnan(values[place]).any()]
-    result[np.ix_(whole, whole)] = _measure_pearsons(table.numbers[:, whole])
+    result[np.ix_(whole, whole)] = measure_pearsons(table.numbers[:, whole])
     done = set(whole)
     for first, second in itertools.combinations(numbers, 2):
         if not (first in done and second in done):
-            result[first, second] = result[second, first] = measure_pearson(values[first], values[second])
+            pair = np.column_stack([values[first], values[second]])
+            both = measure_pearsons(pair[~np.isnan(pair).any(axis=1)])
+            result[first, second] = result[second, first] = both[0, 1]
     return result
 
 
@@ -144,18 +146,7 @@ def measure_correlation_ratio(cells: Cells, numbers: Matrix, size: int) -> float
     return min(1.0, float(np.sqrt(between / total)))
 
 
-def measure_pearson(first: Matrix, second: Matrix) -> float:
-    """Pearson's correlation of the rows in which both numbers are there; 0 where one of them is constant."""
-    there = ~(np.isnan(first) | np.isnan(second))
-    x, y = first[there], second[there]
-    if len(x) < 2:
-        return 0.0
-    x, y = x - x.mean(), y - y.mean()
-    norm = float(np.sqrt((x @ x) * (y @ y)))
-    return float(np.clip(x @ y / norm, -1.0, 1.0)) if norm > 0.0 else 0.0
-
-
-def _measure_pearsons(numbers: Matrix) -> Matrix:
+def measure_pearsons(numbers: Matrix) -> Matrix:
     """Pearson's correlation of all columns with each other; 1 with itself, 0 where one of two is constant.
 
     Shapes: (n, columns), none missing, to (columns, columns).
