@@ -136,7 +136,7 @@ def measure_correlation_ratio(cells: Cells, numbers: Matrix, size: int) -> float
         cells, numbers = cells[there], numbers[there]
     if len(numbers) < 2:
         return 0.0
-    deviations = numbers - numbers.mean()
+    deviations = _centre(numbers)
     total = float(deviations @ deviations)
     if not total > 0.0:
         return 0.0
@@ -153,14 +153,20 @@ def measure_pearsons(numbers: Matrix) -> Matrix:
     """
     if len(numbers) < 2:
         return np.eye(numbers.shape[1])
-    centred = numbers - numbers.mean(axis=0)
-    # By column, as the squares of a pair are: a column that is constant but for rounding is treated alike.
-    norms = np.sqrt([float(column @ column) for column in centred.T])
+    centred = _centre(numbers)
+    norms = np.linalg.norm(centred, axis=0)
     products = np.outer(norms, norms)
     together = np.divide(centred.T @ centred, products, out=np.zeros_like(products), where=products > 0)
     result: Matrix = np.clip(together, -1.0, 1.0)
     np.fill_diagonal(result, 1.0)
     return result
+
+
+def _centre(numbers: Matrix) -> Matrix:
+    """How far numbers are from their mean: exactly 0 where all are the same, whatever their mean is rounded to."""
+    apart: Matrix = numbers - numbers[0]
+    apart -= apart.mean(axis=0)
+    return apart
 
 
 def score_correlations(table: ComparedTable, real: Matrix, synthetic: Matrix) -> dict[str, float | None]:

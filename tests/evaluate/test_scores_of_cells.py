@@ -72,6 +72,13 @@ def test_correlation_ratio_equals_a_hand_worked_case_when_numbers_lie_in_two_gro
     assert dependence.measure_correlation_ratio(cells, np.full(5, np.nan), 3) == 0.0
 
 
+def test_what_is_constant_depends_on_nothing_when_its_mean_is_rounded():
+    constant = np.full((343, 2), 0.1)
+    assert (constant.mean(axis=0) != 0.1).all()
+    assert dependence.measure_correlation_ratio(np.arange(343) % 4, constant[:, 0], 4) == 0.0
+    np.testing.assert_array_equal(dependence.measure_pearsons(constant), np.eye(2))
+
+
 def test_correlations_score_nothing_when_the_table_is_the_real_one_and_tell_kinds_apart():
     rng = np.random.default_rng(1)
     numbers = rng.uniform(0, 1, size=(400, 2))
