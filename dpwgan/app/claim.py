@@ -342,9 +342,7 @@ def validate_claim(document: Mapping[str, Any]) -> None:
 def _validator() -> Any:
     import jsonschema
 
-    form = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator.check_schema(form)
-    return jsonschema.Draft202012Validator(form)
+    return jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
 
 
 def _describe_guarantee(guarantee: PrivacyGuarantee, attacker: Attacker | None) -> dict[str, Any]:

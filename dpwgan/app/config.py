@@ -368,6 +368,7 @@ class ResampleConfig(Delivery):
     config_file: Path | None = None
     claim: str | None = again(RunConfig, "claim")
     sign: Path | None = again(RunConfig, "sign")
+    save_model = None
     voice: Voice = field(default_factory=Voice)
 
     def __post_init__(self) -> None:

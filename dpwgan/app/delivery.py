@@ -32,6 +32,8 @@ class Delivery(Settings):
     output: str
     claim: str | None
     sign: Path | None
+    save_model: Path | None
+    where: str | None
     voice: Voice
 
     @property

@@ -18,7 +18,7 @@ from dpwgan.app.claims.text import describe_accountant, describe_published
 from dpwgan.app.config import SynthesisConfig
 from dpwgan.app.logs import LOGGER
 from dpwgan.app.planning import RunPlan, discovery_label, resume_plan
-from dpwgan.app.progress import ProgressCallback
+from dpwgan.app.progress import ProgressCallback, ignore_progress
 from dpwgan.app.public_table import PublicTable
 from dpwgan.app.saved_model import describe_column, load_synthesizer, read_column
 from dpwgan.errors import UsageError
@@ -259,24 +259,53 @@ def announce(run_plan: RunPlan) -> None:
         LOGGER.debug("%s", line.strip(), extra={"fields": {"event": "accountant"}})
 
 
+def fit_rows(
+    encoded: EncodedTable,
+    run_plan: RunPlan,
+    *,
+    ledger: Ledger,
+    model: np.random.Generator,
+    units: Units | None,
+    progress: ProgressCallback = ignore_progress,
+    team: Team | None = None,
+    public: PublicTable | None = None,
+) -> FittedSynthesizer:
+    """Fits the method of a plan; `units` are of use where whole ones are sampled.
+
+    A table of fewer rows than were planned for has null records for the others: rows that add nothing to any sum.
+    Privacy: reads rows, and charges `ledger` alone.
+    Raises: as the method's fit.
+    """
+    records, own = run_plan.shape.records, units if run_plan.terms.unit.sampled else None
+    run = Run(
+        ledger=ledger,
+        rows=Rows(encoded, records=records, ledger=ledger, team=team, units=own),
+        model=model,
+        progress=progress,
+        device=run_plan.config.device,
+        threads=run_plan.config.threads,
+        public=None if public is None else public.rows,
+    )
+    fitted: FittedSynthesizer = run_plan.method.fit(run_plan.plan, run)
+    return fitted
+
+
 def fit_run(
     run: EncodedRun, *, progress: ProgressCallback, team: Team | None, public: PublicTable | None = None
 ) -> tuple[FittedSynthesizer, Certificate | None]:
     """Fits the method, or takes what an earlier life of the run fitted and did not get to write."""
 
     def fit() -> FittedSynthesizer:
-        plan, ledger = run.run_plan, run.ledger
-        whole = Run(
-            ledger=ledger,
-            rows=Rows(run.encoded, records=plan.shape.records, ledger=ledger, team=team, units=run.units),
+        return fit_rows(
+            run.encoded,
+            run.run_plan,
+            ledger=run.ledger,
             model=run.streams.model,
+            units=run.units,
             progress=progress,
-            device=plan.config.device,
-            threads=plan.config.threads,
-            public=None if public is None else public.rows,
+            team=team,
+            public=public,
         )
-        fitted: FittedSynthesizer = plan.method.fit(plan.plan, whole)
-        return fitted
 
     if not run.ledger.journal.keeps:
         fitted = fit()

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TextIO
 
 from dpwgan.errors import OutputError, printable
 
@@ -41,16 +40,11 @@ class JsonFormatter(logging.Formatter):
 
 
 class Handler(logging.StreamHandler):  # type: ignore[type-arg] # which Python 3.10 cannot be told when it runs
-    """Writes to the stream, and keeps quiet where that fails: logging's own complaint would quote the code."""
-
-    def __init__(self, stream: TextIO | None) -> None:
-        super().__init__(stream)
-        self._to_stderr = stream is None
+    """Writes to stderr, and keeps quiet where that fails: logging's own complaint would quote the code."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Writes one event. Without a stream of its own it is stderr's stand-in while a bar is shown, above the bar."""
-        if self._to_stderr:
-            self.stream = sys.stderr
+        """Writes one event, to stderr's stand-in while a bar is shown: above the bar."""
+        self.stream = sys.stderr
         super().emit(record)
 
     def handleError(self, record: logging.LogRecord) -> None:
@@ -58,11 +52,9 @@ class Handler(logging.StreamHandler):  # type: ignore[type-arg] # which Python 3
 
 
 @contextmanager
-def speak(
-    *, quiet: bool = False, verbose: bool = False, log_format: str = "text", stream: TextIO | None = None
-) -> Iterator[None]:
-    """Sends the tool's events to `stream` (stderr) while the block runs, and keeps other packages silent."""
-    handler = Handler(stream)
+def speak(*, quiet: bool = False, verbose: bool = False, log_format: str = "text") -> Iterator[None]:
+    """Sends the tool's events to stderr while the block runs, and keeps other packages silent."""
+    handler = Handler()
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     levels = LOGGER.level, LOGGER.propagate
     LOGGER.addHandler(handler)

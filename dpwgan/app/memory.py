@@ -19,10 +19,10 @@ _WIDE = 50
 _CGROUP_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
-def memory_limit(*, cgroup_files: Sequence[str] = _CGROUP_FILES) -> int:
+def memory_limit() -> int:
     """The number of bytes this process may use: the machine's, or less in a container or under ulimit."""
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for name in cgroup_files:
+    for name in _CGROUP_FILES:
         try:
             limits.append(int(Path(name).read_text()))
         except (OSError, ValueError):  # not there, or the word "max"

@@ -27,7 +27,7 @@ from dpwgan.app.claims.text import (
     round_up,
 )
 from dpwgan.app.config import ResampleConfig, RunConfig
-from dpwgan.app.delivery import Voice
+from dpwgan.app.delivery import Delivery, Voice
 from dpwgan.app.interruption import complete, pass_point_of_no_return
 from dpwgan.app.logs import LOGGER, print_lines, print_out
 from dpwgan.app.memory import BASE_BYTES, check_memory, choose_limit, gigabytes
@@ -98,7 +98,7 @@ def _run(config: RunConfig, schema: Schema, places: ExitStack) -> None:
                 return
             synthesizer.fit_encoded(encoded, progress=progress, team=team)
         del encoded  # the rows are not needed any more
-        write(synthesizer, synthesizer.claim(), config=config, save_model=config.save_model)
+        write(synthesizer, synthesizer.claim(), config=config)
 
 
 def resample(config: ResampleConfig) -> None:
@@ -113,7 +113,7 @@ def resample(config: ResampleConfig) -> None:
         check_format(config.output, synthesizer.schema)
         if config.where is not None:
             check_condition(config.where, synthesizer.schema)
-        write(synthesizer, synthesizer.claim(config.rows), config=config, save_model=None)
+        write(synthesizer, synthesizer.claim(config.rows), config=config)
 
 
 def _begin(
@@ -126,7 +126,7 @@ def _begin(
     return synthesizer.open_journal(table, run_plan)
 
 
-def hold_outputs(config: RunConfig | ResampleConfig, places: ExitStack) -> None:
+def hold_outputs(config: Delivery, places: ExitStack) -> None:
     """Makes sure that everything can be written where it is to go, and keeps the places for this run in the block.
 
     Raises: OutputError if something cannot, or another run is about to.
@@ -141,11 +141,10 @@ def hold_outputs(config: RunConfig | ResampleConfig, places: ExitStack) -> None:
         read_key(config.sign)
     if config.signature_path is not None:
         check_writable(config.signature_path)
-    model = config.save_model if isinstance(config, RunConfig) else None
-    if model is not None:
-        check_model_folder(model)
+    if config.save_model is not None:
+        check_model_folder(config.save_model)
     files: list[str | Path] = [] if goes_to_stream(config.output) else [config.output]
-    files += [path for path in (config.claim_path, model) if path is not None]
+    files += [path for path in (config.claim_path, config.save_model) if path is not None]
     for path in files:
         places.enter_context(hold_place(path))
 
@@ -238,9 +237,7 @@ def describe_check(run_plan: RunPlan, memory: MemoryPlan) -> dict[str, Any]:
     }
 
 
-def write(
-    synthesizer: Synthesizer, claim: Claim, *, config: RunConfig | ResampleConfig, save_model: Path | None
-) -> None:
+def write(synthesizer: Synthesizer, claim: Claim, *, config: Delivery) -> None:
     """Samples, decodes, validates and writes the table; its claim is put in place with it, and then said aloud.
 
     Raises: OutputError, TransferError; whatever sampling raises. No table appears then, and no model.
@@ -265,7 +262,7 @@ def write(
 
     chunks = synthesizer.sample_cells(claim.rows, where=config.where)
     LOGGER.debug("sampling and writing %d rows", claim.rows)
-    with _saved(synthesizer, save_model), undo:
+    with _saved(synthesizer, config.save_model), undo:
         if config.claim_path is not None:
             write_table(config.output, chunks, claim_path=config.claim_path, make_claim=make_claim, **synthesizer.form)
         else:

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TextIO
 
 from dpwgan.app.delivery import Voice
 from dpwgan.app.logs import LOGGER
@@ -27,16 +26,15 @@ def ignore_progress(step: int, steps: int, epsilon_spent: float) -> None:
 
 
 @contextmanager
-def show_progress(voice: Voice, *, stream: TextIO | None = None) -> Iterator[ProgressCallback]:
+def show_progress(voice: Voice) -> Iterator[ProgressCallback]:
     """The function that training calls with (step, steps, epsilon spent so far).
 
     A terminal that can redraw a line gets a bar; NO_COLOR and TERM=dumb are honoured.
     """
-    stream = stream if stream is not None else sys.stderr
     if voice.quiet:
         yield ignore_progress
-    elif _can_redraw(voice, stream):
-        with show_bar(stream) as callback:
+    elif _can_redraw(voice):
+        with show_bar() as callback:
             yield callback
     elif voice.verbose or voice.log_format == "json":
         yield Lines()
@@ -44,15 +42,14 @@ def show_progress(voice: Voice, *, stream: TextIO | None = None) -> Iterator[Pro
         yield Lines(parts=HALVES, patience=PATIENCE)
 
 
-def _can_redraw(voice: Voice, stream: TextIO) -> bool:
-    return voice.log_format == "text" and stream.isatty() and os.environ.get("TERM") != "dumb"
+def _can_redraw(voice: Voice) -> bool:
+    return voice.log_format == "text" and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
 @contextmanager
-def show_stages(voice: Voice, *, stream: TextIO | None = None) -> Iterator[None]:
+def show_stages(voice: Voice) -> Iterator[None]:
     """Shows what is said meanwhile as one line that is redrawn, with the time so far, where a terminal can do that."""
-    stream = stream if stream is not None else sys.stderr
-    if voice.quiet or not _can_redraw(voice, stream):
+    if voice.quiet or not _can_redraw(voice):
         yield
         return
     from rich.console import Console
@@ -60,7 +57,7 @@ def show_stages(voice: Voice, *, stream: TextIO | None = None) -> Iterator[None]
 
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     # What goes to a file must not come out on the terminal.
-    console, to_screen = Console(file=stream), sys.stdout is not None and sys.stdout.isatty()
+    console, to_screen = Console(stderr=True), sys.stdout is not None and sys.stdout.isatty()
     with Progress(*columns, console=console, transient=True, redirect_stdout=to_screen) as bar:
         task = bar.add_task("")
 
@@ -117,8 +114,8 @@ class Lines:
 
 
 @contextmanager
-def show_bar(stream: TextIO | None = None) -> Iterator[ProgressCallback]:
-    """Shows a bar on a terminal, stderr by default, or in a notebook; log lines come out above it."""
+def show_bar() -> Iterator[ProgressCallback]:
+    """Shows a bar on stderr, or in a notebook; log lines come out above it."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -129,7 +126,7 @@ def show_bar(stream: TextIO | None = None) -> Iterator[ProgressCallback]:
         TextColumn("{task.fields[spent]}"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(file=stream, stderr=True), transient=True) as bar:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("training", total=None, spent="")
 
         def callback(step: int, steps: int, epsilon_spent: float) -> None:

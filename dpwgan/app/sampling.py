@@ -13,13 +13,13 @@ Source: Moser and Tardos 2010 (resampling what is broken); Guo, Jerrum, Liu 2019
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import SpecsError, UsageError, quote
+from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.methods.base import FittedSynthesizer
 from dpwgan.table.conditions import ConditionError
 from dpwgan.table.encoded import EncodedTable, join
@@ -41,26 +41,6 @@ _MOST_TRIED, _TRIED_AT_ONCE = 8, 1 << 12
 _MOST_DRAWN = 1 << 16
 # A model of which hardly a row passes is given up.
 _LEAST_DRAWN, _LEAST_SHARE = 100_000, 1e-4
-
-
-@runtime_checkable
-class DrawsOfCodes(Protocol):
-    """A model whose rows are of codes, and fall into groups of cells."""
-
-    def prepare(self, rows: int) -> FittedSynthesizer:
-        """The same for a table of so many rows."""
-
-    def choose_codes(self, records: int, *, rng: np.random.Generator) -> Codes:
-        """The codes of so many rows."""
-
-    def draw_balanced(self, codes: Codes, *, rng: np.random.Generator) -> EncodedTable:
-        """A row of each code, pairs of groups as often as the model says."""
-
-    def draw_of(self, codes: Codes, *, rng: np.random.Generator) -> EncodedTable:
-        """A row of each code."""
-
-    def draw_again(self, encoded: EncodedTable, *, rng: np.random.Generator) -> EncodedTable:
-        """Other rows of the same groups."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -98,7 +78,7 @@ class RowSource:
     def __init__(
         self, fitted: FittedSynthesizer, encoder: TableEncoder, *, rows: int, where: str | None = None
     ) -> None:
-        self._fitted = fitted.prepare(rows) if isinstance(fitted, DrawsOfCodes) else fitted
+        self._fitted = fitted.prepare(rows) if isinstance(fitted, MixtureSampler) else fitted
         self._encoder = encoder
         self._rules = encoder.rules if where is None else _add_condition(encoder, where)
         # The condition comes after the rules.
@@ -145,7 +125,7 @@ class RowSource:
     def _draw_mended(self, records: int, *, rng: np.random.Generator) -> Iterator[tuple["_Drawn", Codes]]:
         """Rows, mended as far as they can be, and how many of them broke each rule before."""
         model = self._fitted
-        if not isinstance(model, DrawsOfCodes):
+        if not isinstance(model, MixtureSampler):
             for encoded in model.sample(records, rng=rng):
                 drawn = self._judge(encoded, np.zeros(encoded.records, np.int64), rng=rng)
                 yield drawn, drawn.broken.sum(axis=1)
@@ -157,7 +137,7 @@ class RowSource:
             self._mend(model, drawn, rng=rng)
             yield drawn, counts
 
-    def _mend(self, model: DrawsOfCodes, drawn: "_Drawn", *, rng: np.random.Generator) -> None:
+    def _mend(self, model: MixtureSampler, drawn: "_Drawn", *, rng: np.random.Generator) -> None:
         """Mends rows of codes in place."""
         rules, known = self._encoder.rules.rules, drawn.known
         finest = [max(rule.columns, key=lambda name: known[name].n_unique()) for rule in rules]
@@ -175,7 +155,7 @@ class RowSource:
                     drawn.put(rest, self._redraw(model, drawn, rest, within_groups=stage == "inside groups", rng=rng))
 
     def _redraw(
-        self, model: DrawsOfCodes, drawn: "_Drawn", rest: Codes, *, within_groups: bool, rng: np.random.Generator
+        self, model: MixtureSampler, drawn: "_Drawn", rest: Codes, *, within_groups: bool, rng: np.random.Generator
     ) -> "_Drawn":
         """Of some rows others, in the columns of the rules they break: of a few tried the first that keeps all rules.
 

@@ -34,20 +34,10 @@ def check_confidence(confidence: float) -> None:
         raise UsageError("the confidence must be above 0.5 and below 1")
 
 
-def _find_tail(confidence: float) -> float:
-    """How often an end of an interval errs. Raises: UsageError for a confidence that is out of range."""
-    check_confidence(confidence)
-    return (1.0 - confidence) / 2.0
-
-
 def bound_share(count: int, trials: int, *, confidence: float) -> Interval:
     """The share of successes in independent trials, with its exact interval. Source: Clopper and Pearson 1934."""
-    if not 0 <= count <= trials or trials < 1:
-        raise UsageError("a share needs at least one trial, and no more successes than trials")
-    tail = _find_tail(confidence)
-    lower = 0.0 if count == 0 else float(stats.beta.ppf(tail, count, trials - count + 1))
-    upper = 1.0 if count == trials else float(stats.beta.isf(tail, count + 1, trials - count))
-    return Interval(value=count / trials, lower=lower, upper=upper)
+    lower, upper = stats.binomtest(count, trials).proportion_ci(confidence, method="exact")
+    return Interval(value=count / trials, lower=float(lower), upper=float(upper))
 
 
 def bound_share_difference(
@@ -56,11 +46,12 @@ def bound_share_difference(
     """How much larger a share of successes is than that of an independent sample.
 
     Holds its level where shares are near 0 or 1, where a normal approximation does not.
-    Source: Newcombe 1998, "Interval estimation for the difference between independent proportions", method 10.
+    Source: Newcombe 1998, "Interval estimation for the difference between independent proportions", method 10, of the
+      score intervals of Wilson 1927.
     """
-    (share, low, high), (other, other_low, other_high) = (
-        _score(number, of, confidence=confidence) for number, of in ((count, trials), (other_count, other_trials))
-    )
+    low, high = stats.binomtest(count, trials).proportion_ci(confidence, method="wilson")
+    other_low, other_high = stats.binomtest(other_count, other_trials).proportion_ci(confidence, method="wilson")
+    share, other = count / trials, other_count / other_trials
     difference = share - other
     return Interval(
         value=difference,
@@ -69,23 +60,10 @@ def bound_share_difference(
     )
 
 
-def _score(count: int, trials: int, *, confidence: float) -> tuple[float, float, float]:
-    """A share with its score interval. Source: Wilson 1927."""
-    z = float(stats.norm.isf(_find_tail(confidence)))
-    share = count / trials
-    middle = (share + z * z / (2 * trials)) / (1 + z * z / trials)
-    half = z / (1 + z * z / trials) * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
-    return share, max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
-
-
 def bound_mean(scores: Scores, *, confidence: float) -> Interval:
     """The mean of independent scores, with Student's interval. Shapes: (n,), n at least 2."""
-    if len(scores) < 2:
-        raise UsageError("a mean needs at least two rows")
-    spread = float(scores.std(ddof=1)) / math.sqrt(len(scores))
-    half = spread * float(stats.t.isf(_find_tail(confidence), len(scores) - 1))
-    mean = float(scores.mean())
-    return Interval(value=mean, lower=mean - half, upper=mean + half)
+    lower, upper = stats.ttest_1samp(scores, 0.0).confidence_interval(confidence)
+    return Interval(value=float(scores.mean()), lower=float(lower), upper=float(upper))
 
 
 def bound_mean_difference(scores: Scores, others: Scores, *, confidence: float) -> Interval:
@@ -94,18 +72,8 @@ def bound_mean_difference(scores: Scores, others: Scores, *, confidence: float) 
     Shapes: (n,) and (m,), both at least 2.
     Source: Welch 1947.
     """
-    if min(len(scores), len(others)) < 2:
-        raise UsageError("a mean needs at least two rows")
-    parts = [float(sample.var(ddof=1)) / len(sample) for sample in (scores, others)]
-    variance = sum(parts)
-    difference = float(scores.mean() - others.mean())
-    if variance == 0.0:
-        return Interval(value=difference, lower=difference, upper=difference)
-    freedom = variance**2 / sum(
-        part**2 / (len(sample) - 1) for part, sample in zip(parts, (scores, others), strict=True)
-    )
-    half = math.sqrt(variance) * float(stats.t.isf(_find_tail(confidence), freedom))
-    return Interval(value=difference, lower=difference - half, upper=difference + half)
+    lower, upper = stats.ttest_ind(scores, others, equal_var=False).confidence_interval(confidence)
+    return Interval(value=float(scores.mean() - others.mean()), lower=float(lower), upper=float(upper))
 
 
 def bound_area(members: Scores, others: Scores, *, confidence: float) -> Interval:
@@ -116,8 +84,6 @@ def bound_area(members: Scores, others: Scores, *, confidence: float) -> Interva
     Shapes: (n,) and (m,), both at least 2.
     Source: DeLong, DeLong, Clarke-Pearson 1988, equations 3 to 5.
     """
-    if min(len(members), len(others)) < 2:
-        raise UsageError("an area needs at least two rows of each kind")
     above = stats.rankdata(np.concatenate([members, others]))
     own, theirs = above[: len(members)], above[len(members) :]
     of_members = (own - stats.rankdata(members)) / len(others)
@@ -127,7 +93,7 @@ def bound_area(members: Scores, others: Scores, *, confidence: float) -> Interva
     if variance <= 0.0 and area in (0.0, 1.0):
         trials = min(len(members), len(others))
         return bound_share(round(area * trials), trials, confidence=confidence)
-    half = math.sqrt(variance) * float(stats.norm.isf(_find_tail(confidence)))
+    half = math.sqrt(variance) * float(stats.norm.isf((1.0 - confidence) / 2.0))
     return Interval(value=area, lower=max(0.0, area - half), upper=min(1.0, area + half))
 
 

@@ -11,7 +11,7 @@ Privacy: NOT private, and no guarantee: see `CAVEATS`. What comes out is a type 
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,8 @@ NO_GUARANTEE = "ESTIMATE, NOT A GUARANTEE"
 QUANTITY = (
     "expected privacy loss of a real row, in nats, as the change of the artificial rows when its nearest are gone"
 )
+
+METHOD = "k-nearest-neighbour divergence and Chebyshev's inequality with the upper semivariance"
 
 CAVEATS = (
     "It bounds an expected loss, where differential privacy bounds the largest.",
@@ -105,7 +107,7 @@ def measure_losses(artificial: Vectors, real: Vectors, *, removed: int, neighbou
     Source: Triastcyn and Faltings 2019, section 4.2 (artificial rows D~ and D~ without the k nearest to row i).
     """
     rows, dimensions = artificial.shape
-    if removed < 1 or neighbours < 1 or rows < removed + neighbours + 1:
+    if rows < removed + neighbours + 1:
         raise UsageError("too few synthetic rows to take out the nearest ones and find neighbours among the rest")
     # The k-th neighbour left is among the first k + removed, whichever rows are taken out.
     distances, places = find_nearest_vectors(artificial, artificial, neighbours=neighbours + removed, same=True)
@@ -132,17 +134,13 @@ def measure_losses(artificial: Vectors, real: Vectors, *, removed: int, neighbou
     return losses
 
 
-def bound_losses(losses: Vectors, *, gamma: float = GAMMA) -> float:
+def bound_losses(losses: Vectors, *, gamma: float) -> float:
     """A bound mu that a loss passes with probability at most gamma: mean + (upper semideviation) / sqrt(gamma).
 
     From Pr(x >= E[x] + t) <= E[max(x - E[x], 0)^2] / t^2, with mean and semivariance taken from the sample.
-    Units: as the losses.
-    Raises: UsageError unless there is a loss and gamma is between 0 and 1.
+    Units: as the losses. Shapes: (s,), s at least 1.
     Source: Berck and Hihn 1982, as Triastcyn and Faltings 2019, equation 5.
     """
-    _check_gamma(gamma)
-    if not len(losses):
-        raise UsageError("there is no loss to bound")
     mean = float(losses.mean())
     return mean + math.sqrt(float(np.square(np.maximum(losses - mean, 0.0)).mean()) / gamma)
 
@@ -152,13 +150,10 @@ def bound_next_loss(losses: Vectors, *, gamma: float) -> float | None:
 
     With Q^2 = (s+1)/s times the sample variance: Pr(|x - mean| >= k Q) <= floor((s+1)/s ((s-1)/k^2 + 1)) / (s+1), which
     never falls below 1/(s+1): s rows carry no smaller gamma.
-    Raises: UsageError unless there are two losses and gamma is between 0 and 1.
+    Shapes: (s,), s at least 2.
     Source: Saw, Yang, Mo 1984, "Chebyshev inequality with estimated mean and variance".
     """
-    _check_gamma(gamma)
     many = len(losses)
-    if many < 2:
-        raise UsageError("a sample bound needs at least two rows")
     allowed = math.floor(gamma * (many + 1) + 1e-9)
     if allowed < 1:
         return None
@@ -178,24 +173,20 @@ class PrivacyEstimate:
     Privacy: computed from private rows; NOT private. Bounds an expected loss of one table, where epsilon bounds the
       largest loss of every table: the two cannot be compared.
     Units: `mu` in nats; `gamma` is a probability.
-    Raises: PrivacyError if `mu` is not finite, `gamma` is not between 0 and 1, or a text is missing.
+    Raises: PrivacyError if `mu` is not finite.
     Source: Triastcyn and Faltings 2019, "Generating Artificial Data for Private Deep Learning", section 4.2.
     """
 
     mu: float
     gamma: float
-    quantity: str
-    method: str
-    caveats: tuple[str, ...]
-    measured: Mapping[str, Any] = field(default_factory=dict)
+    quantity: str = QUANTITY
+    method: str = METHOD
+    caveats: tuple[str, ...] = CAVEATS
+    measured: Mapping[str, Any]
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.mu):
             raise PrivacyError("An estimate must be a finite number.")
-        if not 0.0 < self.gamma < 1.0:
-            raise PrivacyError("An estimate needs a probability of being passed between 0 and 1.")
-        if not (self.quantity and self.method and self.caveats and all(self.caveats)):
-            raise PrivacyError("An estimate needs the quantity measured, its method and its caveats.")
 
     def __str__(self) -> str:
         return (
@@ -228,7 +219,8 @@ class EstimateSettings:
     samples: int = 1000
 
     def __post_init__(self) -> None:
-        _check_gamma(self.gamma)
+        if not 0.0 < self.gamma < 1.0:
+            raise UsageError("gamma must be above 0 and below 1")
         if self.removed is not None and self.removed < 1:
             raise UsageError("the number of rows taken out must be at least 1")
         if self.neighbours < 1:
@@ -256,9 +248,6 @@ def estimate_privacy(
     return PrivacyEstimate(
         mu=bound_losses(losses, gamma=settings.gamma),
         gamma=settings.gamma,
-        quantity=QUANTITY,
-        method="k-nearest-neighbour divergence and Chebyshev's inequality with the upper semivariance",
-        caveats=CAVEATS,
         measured={
             "mean_loss": float(losses.mean()),
             "largest_loss": float(losses.max()),
@@ -279,8 +268,3 @@ def estimate_privacy(
 def _refuse_twins(*distances: Vectors) -> None:
     if any((column <= 0.0).any() for column in distances):
         raise UsageError("rows coincide, so they have no density: smooth them first")
-
-
-def _check_gamma(gamma: float) -> None:
-    if not 0.0 < gamma < 1.0:
-        raise UsageError("gamma must be above 0 and below 1")

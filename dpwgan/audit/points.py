@@ -162,14 +162,14 @@ class Embedding:
         return np.asarray(flat + rng.normal(scale=self.noise, size=flat.shape))
 
 
-def fit_embedding(points: Points, *, components: int, smoothing: float = SMOOTHING) -> Embedding:
+def fit_embedding(points: Points, *, components: int) -> Embedding:
     """Finds the principal components of the artificial rows.
 
     Privacy: looks at the artificial rows alone, so that no real row, held out or not, has a say in how it is measured.
-    Raises: UsageError if `components` or `smoothing` is not positive, the columns have too many cells together, or
-      the rows are all the same.
+    Raises: UsageError if `components` is not positive, the columns have too many cells together, or the rows are all
+      the same.
     """
-    if components < 1 or not smoothing > 0.0:
+    if components < 1:
         raise UsageError("dimensions and smoothing must be above 0")
     flat = points.spread_out()
     mean = flat.mean(axis=0)
@@ -179,4 +179,4 @@ def fit_embedding(points: Points, *, components: int, smoothing: float = SMOOTHI
     if kept < 1:
         raise UsageError("the synthetic rows are all the same: there is no spread to measure in")
     spread = float(np.sqrt(variances[::-1][:kept].mean()))
-    return Embedding(mean=mean, directions=directions[:, ::-1][:, :kept], noise=smoothing * spread)
+    return Embedding(mean=mean, directions=directions[:, ::-1][:, :kept], noise=SMOOTHING * spread)

@@ -216,7 +216,7 @@ def _read_object(path: Path, what: str) -> dict[str, Any]:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"the {what} {str(path)!r} cannot be read: {error.strerror}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise DataError(f"the {what} {str(path)!r} is not JSON") from None
     if not isinstance(document, dict):
         raise DataError(f"the {what} {str(path)!r} is not a JSON object")

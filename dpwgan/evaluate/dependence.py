@@ -45,11 +45,13 @@ def measure_dependence(table: ComparedTable, rng: np.random.Generator) -> Matrix
         result[place, other] = result[other, place] = ratio
     # Pictures have 300,000 pairs of numbers, none of which is missing: those take one product.
     whole = [place for place in numbers if not np.isnan(values[place]).any()]
-    result[np.ix_(whole, whole)] = _measure_pearsons(table.numbers[:, whole])
+    result[np.ix_(whole, whole)] = measure_pearsons(table.numbers[:, whole])
     done = set(whole)
     for first, second in itertools.combinations(numbers, 2):
         if not (first in done and second in done):
-            result[first, second] = result[second, first] = measure_pearson(values[first], values[second])
+            pair = np.column_stack([values[first], values[second]])
+            both = measure_pearsons(pair[~np.isnan(pair).any(axis=1)])
+            result[first, second] = result[second, first] = both[0, 1]
     return result
 
 
@@ -134,7 +136,7 @@ def measure_correlation_ratio(cells: Cells, numbers: Matrix, size: int) -> float
         cells, numbers = cells[there], numbers[there]
     if len(numbers) < 2:
         return 0.0
-    deviations = numbers - numbers.mean()
+    deviations = _centre(numbers)
     total = float(deviations @ deviations)
     if not total > 0.0:
         return 0.0
@@ -144,32 +146,27 @@ def measure_correlation_ratio(cells: Cells, numbers: Matrix, size: int) -> float
     return min(1.0, float(np.sqrt(between / total)))
 
 
-def measure_pearson(first: Matrix, second: Matrix) -> float:
-    """Pearson's correlation of the rows in which both numbers are there; 0 where one of them is constant."""
-    there = ~(np.isnan(first) | np.isnan(second))
-    x, y = first[there], second[there]
-    if len(x) < 2:
-        return 0.0
-    x, y = x - x.mean(), y - y.mean()
-    norm = float(np.sqrt((x @ x) * (y @ y)))
-    return float(np.clip(x @ y / norm, -1.0, 1.0)) if norm > 0.0 else 0.0
-
-
-def _measure_pearsons(numbers: Matrix) -> Matrix:
+def measure_pearsons(numbers: Matrix) -> Matrix:
     """Pearson's correlation of all columns with each other; 1 with itself, 0 where one of two is constant.
 
     Shapes: (n, columns), none missing, to (columns, columns).
     """
     if len(numbers) < 2:
         return np.eye(numbers.shape[1])
-    centred = numbers - numbers.mean(axis=0)
-    # By column, as the squares of a pair are: a column that is constant but for rounding is treated alike.
-    norms = np.sqrt([float(column @ column) for column in centred.T])
+    centred = _centre(numbers)
+    norms = np.linalg.norm(centred, axis=0)
     products = np.outer(norms, norms)
     together = np.divide(centred.T @ centred, products, out=np.zeros_like(products), where=products > 0)
     result: Matrix = np.clip(together, -1.0, 1.0)
     np.fill_diagonal(result, 1.0)
     return result
+
+
+def _centre(numbers: Matrix) -> Matrix:
+    """How far numbers are from their mean: exactly 0 where all are the same, whatever their mean is rounded to."""
+    apart: Matrix = numbers - numbers[0]
+    apart -= apart.mean(axis=0)
+    return apart
 
 
 def score_correlations(table: ComparedTable, real: Matrix, synthetic: Matrix) -> dict[str, float | None]:

@@ -129,14 +129,6 @@ class Roles:
     second_sex: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Cities:
-    """By city: Gini index of the wages, and rank by pay gap, the widest first."""
-
-    gini: dict[int, float]
-    rank: dict[int, int]
-
-
 def find_roles(table: ComparedTable, *, sex: str, city: str, wage: str) -> Roles | None:
     """Finds the columns of the third score by name; None if one is not there or is of another kind.
 
@@ -169,19 +161,22 @@ def score_gini_and_pay_gap(real: ComparedTable, synthetic: ComparedTable, roles:
     not have scores 0.
     Source: match 3, scoring method 3.
     """
-    truth, found = _describe_cities(real, roles), _describe_cities(synthetic, roles)
-    last = max(len(truth.rank) - 1, 1)  # with one city there is nothing to rank
+    indices, ranks = _describe_cities(real, roles)
+    found_indices, found_ranks = _describe_cities(synthetic, roles)
+    last = max(len(ranks) - 1, 1)  # with one city there is nothing to rank
     gini = [
-        (1.0 - abs(index - found.gini[city])) ** 2 if city in found.gini else 0.0 for city, index in truth.gini.items()
+        (1.0 - abs(index - found_indices[city])) ** 2 if city in found_indices else 0.0
+        for city, index in indices.items()
     ]
     rank = [
-        max(0.0, 1.0 - abs(place - found.rank[city]) / last) ** 2 if city in found.rank else 0.0
-        for city, place in truth.rank.items()
+        max(0.0, 1.0 - abs(place - found_ranks[city]) / last) ** 2 if city in found_ranks else 0.0
+        for city, place in ranks.items()
     ]
     return HIGHEST / 2 * float(np.sqrt(np.mean(gini)) + np.sqrt(np.mean(rank)))
 
 
-def _describe_cities(table: ComparedTable, roles: Roles) -> _Cities:
+def _describe_cities(table: ComparedTable, roles: Roles) -> tuple[dict[int, float], dict[int, int]]:
+    """By city: Gini index of the wages, and rank by pay gap, the widest first."""
     cities: npt.NDArray[np.int32]
     cities, first_rows = np.unique(table.cells[:, roles.city], return_index=True)
     wages = table.numbers[:, roles.wage]
@@ -199,7 +194,7 @@ def _describe_cities(table: ComparedTable, roles: Roles) -> _Cities:
         gaps.append(_mean(wages[rows[sexes == roles.first_sex]]) - _mean(wages[rows[sexes == roles.second_sex]]))
     # Widest gap first; of two that are equal, the city that comes first in the table.
     order = np.lexsort((first_rows, -np.array(gaps)))
-    return _Cities(gini=gini, rank={int(cities[place]): rank for rank, place in enumerate(order)})
+    return gini, {int(cities[place]): rank for rank, place in enumerate(order)}
 
 
 def _measure_gini(rising: npt.NDArray[np.float64]) -> float:

@@ -33,18 +33,16 @@ def describe_number(table: ComparedTable, place: int) -> dict[str, Any]:
     """
     numbers, write = table.numbers[:, place], table.columns[place].write
     there = numbers[~np.isnan(numbers)]
-    names = ["mean", *(f"{level:.2f}" for level in QUANTILES)]
-    values = (
-        [there.mean(), *np.quantile(there, QUANTILES, method="inverted_cdf")] if len(there) else [None] * len(names)
-    )
-    shown = [value if value is None else write(round(value)) if write else float(value) for value in values]
-    found = dict(zip(names, shown, strict=True))
-    spread = float(there.std(ddof=1)) if len(there) > 1 else None
+    if len(there):
+        found = [there.mean(), *np.quantile(there, QUANTILES, method="inverted_cdf")]
+    else:
+        found = [None] * (1 + len(QUANTILES))
+    mean, *shown = (value if value is None else write(round(value)) if write else float(value) for value in found)
     return {
         "missing": 1.0 - len(there) / table.rows,
-        "mean": found.pop("mean"),
-        "stddev": spread,
-        "quantiles": found,
+        "mean": mean,
+        "stddev": float(there.std(ddof=1)) if len(there) > 1 else None,
+        "quantiles": {f"{level:.2f}": value for level, value in zip(QUANTILES, shown, strict=True)},
     }
 
 

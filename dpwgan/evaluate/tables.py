@@ -188,7 +188,6 @@ def read_compared(
     path: str | Path,
     schema: Schema,
     *,
-    buckets: int = BUCKETS,
     illegal: Illegal = "refuse",
     most: int | None = None,
     seed: int = 0,
@@ -207,7 +206,7 @@ def read_compared(
     if illegal == "leave out":
         schema = _change_columns(schema, TrainedColumn, out_of_domain="reject")
     kept = [column for column in schema.columns if isinstance(column, TrainedColumn)]
-    binnings = [(column.name, _BINNINGS[type(column)](column, buckets)) for column in kept]
+    binnings = [(column.name, _BINNINGS[type(column)](column)) for column in kept]
     codecs = {column.name: make_codec(column) for column in kept}
     derived = {c.name: make_rule(c, schema) for c in schema.columns if isinstance(c, FunctionColumn)}
     book = RuleBook(schema.rules, {**codecs, **derived})
@@ -270,7 +269,7 @@ _Read = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 class _Categories:
     """A finite list of cells, each by itself."""
 
-    def __init__(self, column: CategoricalColumn, buckets: int) -> None:
+    def __init__(self, column: CategoricalColumn) -> None:
         self._codec = make_codec(column)
         absent = tuple(place for place, token in enumerate(column.tokens) if token in column.missing)
         self.columns = (ComparedColumn(name=column.name, kind="categorical", labels=column.tokens, missing=absent),)
@@ -305,12 +304,12 @@ class _Numbers:
         return found.take(places, axis=1), numbers.take(places, axis=1)
 
 
-def _cut_numbers(column: NumericColumn, buckets: int) -> _Numbers:
+def _cut_numbers(column: NumericColumn) -> _Numbers:
     codec = (NumberCodec if column.edges is None else BinCodec)(column)
-    return _Numbers(codec, [_Buckets(column, buckets)])
+    return _Numbers(codec, [_Buckets(column)])
 
 
-def _cut_moments(column: CalendarColumn, buckets: int) -> _Numbers:
+def _cut_moments(column: CalendarColumn) -> _Numbers:
     codec = MomentCodec(column)
 
     def write(step: int, part: int) -> str:
@@ -321,7 +320,7 @@ def _cut_moments(column: CalendarColumn, buckets: int) -> _Numbers:
         return str(moment.date() if part == 0 else moment.time())
 
     numbers = [replace(number, name=name_part(column.name, number.name)) for number in column.numbers]
-    cut = [_Buckets(number, buckets, functools.partial(write, part=part)) for part, number in enumerate(numbers)]
+    cut = [_Buckets(number, functools.partial(write, part=part)) for part, number in enumerate(numbers)]
     return _Numbers(codec, cut)
 
 
@@ -333,15 +332,15 @@ class _Buckets:
       empty buckets between them are left out, which is the same binning.
     """
 
-    def __init__(self, column: NumericColumn, buckets: int, write: Callable[[int], str] | None = None) -> None:
+    def __init__(self, column: NumericColumn, write: Callable[[int], str] | None = None) -> None:
         self._specs, self._write = column, write or str
         values = int(math.floor(column.maximum) - math.ceil(column.minimum)) + 1 if column.integer else 0
-        if 1 <= values <= buckets:
+        if 1 <= values <= BUCKETS:
             self._first, self._step, self.most = float(math.ceil(column.minimum)), 1.0, values
         else:
             self._first = column.minimum
-            self._step = 1.0001 * (column.maximum - column.minimum) / buckets or 1.0
-            self.most = buckets if column.maximum > column.minimum else 1
+            self._step = 1.0001 * (column.maximum - column.minimum) / BUCKETS or 1.0
+            self.most = BUCKETS if column.maximum > column.minimum else 1
         labels = [self._label(place) for place in range(self.most)]
         self.column = ComparedColumn(
             name=column.name,
@@ -368,7 +367,7 @@ class _Buckets:
         return self._write(first) if first >= last else f"{self._write(first)} to {self._write(last)}"
 
 
-_BINNINGS: dict[type[TrainedColumn], Callable[[Any, int], _Categories | _Numbers]] = {
+_BINNINGS: dict[type[TrainedColumn], Callable[[Any], _Categories | _Numbers]] = {
     CategoricalColumn: _Categories,
     BooleanColumn: _Categories,
     NumericColumn: _cut_numbers,

@@ -146,8 +146,6 @@ def test_from_model_takes_the_output_alone_when_parsed():
         (["data.csv", "out.csv", "specs.json", "-inf"], "Epsilon must be a finite number above 0"),
         (["--from-model", "m", *FIVE], "one positional, OUTPUT"),
         (["--from-model", "m", "out.csv", "--steps", "3"], "--steps has no effect with --from-model"),
-        (["--from-model", "m", "out.csv", "--device", "gpu"], "--device has no effect with --from-model"),
-        (["--from-model", "m", "out.csv", "--check"], "--check has no effect with --from-model"),
         ([*FIVE, "--memory", "much"], "--memory must be an amount such as 4GB or 800MB"),
         (["--from-model", "m", "out.csv", "--memory", "4GB"], "--memory has no effect with --from-model"),
     ],

@@ -2,6 +2,7 @@
 
 import pytest
 
+from dpwgan.app import memory
 from dpwgan.app.memory import check_memory, memory_limit
 from dpwgan.errors import ResourceError
 from dpwgan.table.encoded import Span
@@ -11,11 +12,12 @@ def make_span(column: str, width: int) -> Span:
     return Span(column=column, role="category", head="softmax", start=0, width=width, source=0, categories=width)
 
 
-def test_limit_is_the_machines_unless_a_container_sets_a_lower_one(tmp_path):
+def test_limit_is_the_machines_unless_a_container_sets_a_lower_one(tmp_path, monkeypatch):
     file = tmp_path / "memory.max"
+    monkeypatch.setattr(memory, "_CGROUP_FILES", (str(file), str(tmp_path / "none")))
     for text, limited in (("max\n", False), ("123456789\n", True)):
         file.write_text(text)
-        found = memory_limit(cgroup_files=(str(file), str(tmp_path / "none")))
+        found = memory_limit()
         assert found == 123456789 if limited else found > 2**28
 
 

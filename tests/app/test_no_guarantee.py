@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dpwgan.app.claim import Claim
-from dpwgan.errors import DpwganError, PrivacyError
+from dpwgan.errors import PrivacyError
 from dpwgan.privacy.accountants.accountant import BASIC
 from dpwgan.privacy.accountants.amortized import AMORTIZED
 from dpwgan.privacy.accountants.moments import MOMENTS
@@ -86,13 +86,6 @@ def test_claim_says_that_nothing_can_be_proved_when_no_epsilon_can():
     text = make_claim(Unprotected(reason="r", published=published)).to_text()
     assert "provable at delta 1e-05: none can be proved" in text
     assert "published" not in make_claim(Unprotected(reason="r")).to_text()
-
-
-def test_claim_is_refused_when_it_spends_nothing_and_still_promises():
-    document = dict(make_claim().document)
-    document["why_no_guarantee"] = None
-    with pytest.raises(DpwganError, match="either a guarantee or the reason"):
-        Claim(document=document)
 
 
 @pytest.mark.parametrize("wrong", [{"epsilon": 0.0}, {"delta": 1.0}, {"provable_epsilon": -1.0}])

@@ -1,5 +1,6 @@
 """Progress and logs: what is said on stderr, where, and in which form."""
 
+import contextlib
 import io
 import json
 import math
@@ -18,10 +19,16 @@ class Terminal(io.StringIO):
         return True
 
 
+def stand_in_for_stderr(monkeypatch: pytest.MonkeyPatch, *, term: str = "xterm") -> Terminal:
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    return terminal
+
+
 def say(steps: range, seconds: float, **options: Any) -> list[str]:
     """What is said at these of 100 steps, so many seconds after each other."""
-    stream, now = io.StringIO(), [0.0]
-    with speak(stream=stream):
+    now = [0.0]
+    with contextlib.redirect_stderr(io.StringIO()) as stream, speak():
         lines = Lines(clock=lambda: now[0], **options)
         for step in steps:
             lines(step, 100, step / 100)
@@ -55,11 +62,10 @@ EPSILONS = pytest.mark.parametrize(
 
 
 @EPSILONS
-def test_lines_are_json_when_asked(spent, said, hidden):
-    stream = io.StringIO()
-    with speak(log_format="json", stream=stream):
+def test_lines_are_json_when_asked(spent, said, hidden, capsys):
+    with speak(log_format="json"):
         Lines()(5, 10, spent)
-    event = json.loads(stream.getvalue())
+    event = json.loads(capsys.readouterr().err)
     assert (event["event"], event["step"], event["steps"]) == ("progress", 5, 10)
     assert event["epsilon_spent"] == (spent if math.isfinite(spent) else None)
     assert event["seconds_left"] is None
@@ -69,21 +75,14 @@ def test_lines_are_json_when_asked(spent, said, hidden):
 
 @EPSILONS
 def test_progress_is_a_bar_when_stderr_is_a_terminal(monkeypatch, spent, said, hidden):
-    monkeypatch.setenv("TERM", "xterm")
-    stream = Terminal()
-    with show_progress(Voice(), stream=stream) as progress:
+    terminal = stand_in_for_stderr(monkeypatch)
+    with show_progress(Voice()) as progress:
         assert not isinstance(progress, Lines)
         progress(3, 10, spent / 2)
         progress(10, 10, spent)
-    assert said in stream.getvalue()
-    assert hidden not in stream.getvalue()
-    assert "10/10" in stream.getvalue()
-
-
-def stand_in_for_stderr(monkeypatch) -> Terminal:
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
-    return terminal
+    assert said in terminal.getvalue()
+    assert hidden not in terminal.getvalue()
+    assert "10/10" in terminal.getvalue()
 
 
 def test_bar_and_log_share_the_terminal_when_something_is_said_meanwhile(monkeypatch):
@@ -118,33 +117,31 @@ def test_stages_are_lines_or_nothing_when_stderr_is_no_terminal_or_quiet(voice, 
 
 @pytest.mark.parametrize("voice", [Voice(), Voice(log_format="json")])
 def test_progress_is_lines_when_the_terminal_cannot_redraw(monkeypatch, voice):
-    monkeypatch.setenv("TERM", "dumb")
-    with show_progress(voice, stream=Terminal()) as progress:
+    stand_in_for_stderr(monkeypatch, term="dumb")
+    with show_progress(voice) as progress:
         assert isinstance(progress, Lines)
 
 
 def test_progress_has_no_colour_when_no_color_is_set(monkeypatch):
-    monkeypatch.setenv("TERM", "xterm-256color")
+    terminal = stand_in_for_stderr(monkeypatch, term="xterm-256color")
     monkeypatch.setenv("NO_COLOR", "1")
-    stream = Terminal()
-    with show_progress(Voice(), stream=stream) as progress:
+    with show_progress(Voice()) as progress:
         progress(10, 10, 0.75)
-    assert "\x1b[3" not in stream.getvalue()
-    assert "\x1b[9" not in stream.getvalue()
+    assert "\x1b[3" not in terminal.getvalue()
+    assert "\x1b[9" not in terminal.getvalue()
 
 
-def test_progress_is_nothing_when_quiet():
-    stream = Terminal()
-    with show_progress(Voice(quiet=True), stream=stream) as progress:
+def test_progress_is_nothing_when_quiet(monkeypatch):
+    terminal = stand_in_for_stderr(monkeypatch)
+    with show_progress(Voice(quiet=True)) as progress:
         assert progress is ignore_progress
         progress(1, 1, 1.0)
-    assert stream.getvalue() == ""
+    assert terminal.getvalue() == ""
 
 
-def test_logs_hold_warnings_only_when_quiet():
-    stream = io.StringIO()
-    with speak(quiet=True, stream=stream):
+def test_logs_hold_warnings_only_when_quiet(capsys):
+    with speak(quiet=True):
         LOGGER.info("not said")
         LOGGER.warning("said")
     LOGGER.warning("not said any more")
-    assert stream.getvalue() == "dpwgan: warning: said\n"
+    assert capsys.readouterr().err == "dpwgan: warning: said\n"

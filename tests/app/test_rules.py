@@ -19,19 +19,13 @@ from dpwgan.methods import ron_gauss_tables
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.specs import parse_specs
 from tests.end_to_end.bad_inputs import HEADER, ROWS, SPECS, write_good
-from tests.frozen.cases import METHODS
+from tests.frozen.cases import FORMAL
 from tests.frozen.transcript import transcribed
 from tests.programs import read_claim, run_on
 
 # Ages of the good table are 0 to 59, one a row.
 DROPS = [{"sql": "age <> 33 AND age <> 90", "violations": "drop"}]
 RULES = ["age >= 10 OR income IS NULL", "colour <> 'red' OR member = 0 OR age > 30"]
-FORMAL = [
-    (method, flags)
-    for method, variants in METHODS.items()
-    for tables, flags in [next(iter(variants.values()))]
-    if "--no-guarantee" not in flags
-]
 
 
 def run(

@@ -13,18 +13,12 @@ from dpwgan.errors import UsageError
 from dpwgan.privacy.randomness import make_choice_stream
 from dpwgan.table import units
 from tests.end_to_end.bad_inputs import HEADER, ROWS, SPECS
-from tests.frozen.cases import METHODS
+from tests.frozen.cases import FORMAL, METHODS
 from tests.lives import QUERIES, Killed, Lives, make_frame, watched
 from tests.lives import SPECS as SMALL
 from tests.programs import read_claim, run_on
 
 UNIT = {"column": "person", "max_rows": 2}
-FORMAL = [
-    (method, flags)
-    for method, variants in METHODS.items()
-    for _, flags in [next(iter(variants.values()))]
-    if "--no-guarantee" not in flags
-]
 
 
 def run(folder: Path, *flags: str, people: Any, seed: str | None = "7", **specs: Any) -> dict[str, Any]:

@@ -243,10 +243,7 @@ def test_target_is_the_last_category_when_none_is_asked_for():
     assert choose_target(make_game(table, real=table, holdout=table, target="job")) == 1
 
 
-def test_game_is_refused_when_a_table_has_too_few_rows_or_a_setting_is_out_of_range():
+def test_game_is_refused_when_a_table_has_too_few_rows():
     table = draw_table(50, np.random.default_rng(10))
     with pytest.raises(UsageError):
         Game(real=table, synthetic=table, holdout=table.take(np.arange(10)), schema=SCHEMA)
-    for change in ({"rows": 1}, {"confidence": 0.4}, {"confidence": 1.0}):
-        with pytest.raises(UsageError):
-            AttackSettings(**change)

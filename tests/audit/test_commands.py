@@ -81,6 +81,16 @@ def test_attack_gives_one_document_when_the_seed_is_the_same_whatever_else_is_pl
     assert play("--only", "membership by distance", "--seed", 4) != alone
 
 
+def test_attack_plays_what_it_can_when_the_table_has_one_column(tmp_path, capfd):
+    specs = write_specs(tmp_path / "specs.json", {"kind": SPECS["kind"]})
+    data = write_rows(tmp_path / "data.csv", [[str(n % 3)] for n in range(40)], header=["kind"])
+    code, out, _ = run("attack", data, data, specs, "--holdout", data, "--json", "-", "--quiet", capfd=capfd)
+    assert code == 0
+    document = json.loads(out)
+    assert "membership by distance" in [attack["name"] for attack in document["attacks"]]
+    assert "attribute inference" in [skipped["name"] for skipped in document["skipped"]]
+
+
 def test_ex_post_says_that_it_is_no_guarantee_when_it_is_run(files, tmp_path, capfd):
     target = tmp_path / "estimate.json"
     code, out, _ = run("ex-post", *tables(files), "--samples", 40, "--json", target, capfd=capfd)

@@ -16,7 +16,6 @@ from dpwgan.audit.comparisons import (
     compare_shares,
     compare_with_half,
 )
-from dpwgan.errors import UsageError
 
 # Newcombe 1998, table II, method 10: successes and trials of both samples, and the 95% interval of the difference.
 NEWCOMBE = [
@@ -50,15 +49,13 @@ def test_share_has_tails_of_the_right_size_when_its_ends_are_put_back(count, tri
         assert interval.upper == 1.0
 
 
-def test_means_agree_with_scipy_when_samples_are_unequal():
+def test_means_have_tails_of_the_right_size_when_their_ends_are_put_back():
     rng = np.random.default_rng(1)
     one, other = rng.normal(size=30), rng.normal(loc=0.3, scale=2.0, size=50)
-    expected = stats.ttest_ind(one, other, equal_var=False).confidence_interval(0.9)
-    interval = bound_mean_difference(one, other, confidence=0.9)
-    assert (interval.lower, interval.upper) == pytest.approx((expected.low, expected.high))
-    alone = stats.ttest_1samp(one, 0.0).confidence_interval(0.9)
     interval = bound_mean(one, confidence=0.9)
-    assert (interval.lower, interval.upper) == pytest.approx((alone.low, alone.high))
+    assert stats.ttest_1samp(one, interval.lower).pvalue == pytest.approx(0.1)
+    interval = bound_mean_difference(one, other, confidence=0.9)
+    assert stats.ttest_ind(one - interval.upper, other, equal_var=False).pvalue == pytest.approx(0.1)
 
 
 def loop_area(members, others, *, confidence):
@@ -104,19 +101,6 @@ def test_area_misses_one_half_as_rarely_as_it_says_when_scores_know_nothing():
     allowed = stats.binom.isf(1e-6, 2000, 0.06)
     assert misses <= allowed
     assert halved > allowed
-
-
-def test_samples_are_refused_when_they_are_too_small():
-    one, two = np.ones(1), np.ones(2)
-    for call in (
-        lambda: bound_share(1, 0, confidence=0.95),
-        lambda: bound_share(3, 2, confidence=0.95),
-        lambda: bound_mean(one, confidence=0.95),
-        lambda: bound_mean_difference(one, two, confidence=0.95),
-        lambda: bound_area(two, one, confidence=0.95),
-    ):
-        with pytest.raises(UsageError):
-            call()
 
 
 def test_shares_have_the_p_value_of_fishers_exact_test():

@@ -203,10 +203,3 @@ def test_rows_are_refused_when_they_coincide():
     ):
         with pytest.raises(UsageError):
             call()
-
-
-@pytest.mark.parametrize(("losses", "gamma"), [(np.ones(0), 0.1), (np.ones(3), 0.0), (np.ones(3), 1.0)])
-def test_bound_is_refused_when_there_is_nothing_to_bound(losses, gamma):
-    for bound in (bound_losses, bound_next_loss):
-        with pytest.raises(UsageError):
-            bound(losses, gamma=gamma)

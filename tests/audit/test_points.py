@@ -79,13 +79,6 @@ def test_embedding_parts_rows_that_coincide_when_it_places_them():
     assert len(np.unique(embedding.place(twins, np.random.default_rng(9)), axis=0)) == 100
 
 
-@pytest.mark.parametrize("change", [{"components": 0}, {"smoothing": 0.0}, {"smoothing": -1.0}])
-def test_embedding_is_refused_when_a_setting_is_out_of_range(change):
-    points = lay_out_points(draw_table(50, np.random.default_rng(10)))
-    with pytest.raises(UsageError):
-        fit_embedding(points, **{"components": 2, **change})
-
-
 def test_embedding_is_refused_when_all_rows_are_the_same():
     points = lay_out_points(draw_table(5, np.random.default_rng(11)).take(np.zeros(9, dtype=np.int64)))
     with pytest.raises(UsageError):

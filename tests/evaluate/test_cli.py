@@ -173,7 +173,7 @@ def test_report_holds_what_the_audit_found_when_it_is_of_this_table(folder, caps
     assert "of another table" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("text", ["{", "[1]"])
+@pytest.mark.parametrize("text", ["{", "[1]", pytest.param("[" * 100_000, id="deep")])
 def test_run_ends_with_65_when_the_claim_is_no_json_object(folder, text, capsys):
     (folder / "one.csv.privacy.json").write_text(text)
     assert call(folder) == 65

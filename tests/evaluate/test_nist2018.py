@@ -84,7 +84,7 @@ def test_brute_force_route_disagrees_when_a_rule_of_either_is_broken(tmp_path):
     turned = dataclasses.replace(roles, first_sex=roles.second_sex, second_sex=roles.first_sex)
     expected = brute_force.score_gini_and_pay_gap(real_rows, synthetic_rows, SCORED)
     assert is_close(nist2018.score_gini_and_pay_gap(real, synthetic, roles), expected, tolerance=1e-12)
-    gaps = nist2018._describe_cities(real, roles).rank, nist2018._describe_cities(real, turned).rank
+    gaps = nist2018._describe_cities(real, roles)[1], nist2018._describe_cities(real, turned)[1]
     assert gaps[0] != gaps[1]
 
 
@@ -123,7 +123,7 @@ def test_gini_and_pay_gap_ranks_by_first_appearance_when_gaps_are_equal():
     table = make_categorical([[0, 2, 0], [1, 2, 0], [0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]], [2, 3, 1])
     table = dataclasses.replace(table, numbers=np.column_stack([table.cells[:, :2], np.full(6, 7.0)]))
     roles = nist2018.Roles(sex=0, city=1, wage=2, first_sex=0, second_sex=1)
-    assert nist2018._describe_cities(table, roles).rank == {2: 0, 0: 1, 1: 2}
+    assert nist2018._describe_cities(table, roles)[1] == {2: 0, 0: 1, 1: 2}
 
 
 def test_gini_and_pay_gap_is_whole_when_there_is_one_city_only(tmp_path):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dpwgan.errors import DataError
+from dpwgan.evaluate import tables
 from dpwgan.evaluate.tables import ComparedTable, discover_schema, read_compared
 from dpwgan.table.specs import parse_specs
 from tests.evaluate.samples import SPECS, draw_rows, write_rows
@@ -66,17 +67,21 @@ def test_number_is_cut_as_the_challenge_cuts_it_when_it_has_many_values(tmp_path
 
 
 @pytest.mark.parametrize(("minimum", "maximum", "buckets"), [(0, 250, 100), (-7, 12, 3), (5, 5, 100), (0, 1000, 7)])
-def test_labels_name_the_whole_numbers_of_their_bucket_when_a_number_is_whole(tmp_path, minimum, maximum, buckets):
+def test_labels_name_the_whole_numbers_of_their_bucket_when_a_number_is_whole(
+    tmp_path, monkeypatch, minimum, maximum, buckets
+):
+    monkeypatch.setattr(tables, "BUCKETS", buckets)
     values = range(minimum, maximum + 1)
     spec = {"type": "integer", "min": minimum, "max": maximum}
-    table = read_one(tmp_path, spec, [str(value) for value in values], buckets=buckets)
+    table = read_one(tmp_path, spec, [str(value) for value in values])
     for value, cell in zip(values, table.cells[:, 0], strict=True):
         first, _, last = table.columns[0].labels[cell].partition(" to ")
         assert int(first) <= value <= int(last or first)
 
 
-def test_labels_meet_at_the_borders_when_a_number_is_not_whole(tmp_path):
-    table = read_one(tmp_path, {"type": "float", "min": 0, "max": 1}, ["0.5"], buckets=4)
+def test_labels_meet_at_the_borders_when_a_number_is_not_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "BUCKETS", 4)
+    table = read_one(tmp_path, {"type": "float", "min": 0, "max": 1}, ["0.5"])
     assert table.columns[0].labels == ("0 to 0.250025", "0.250025 to 0.50005", "0.50005 to 0.750075", "0.750075 to 1")
 
 

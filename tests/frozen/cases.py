@@ -65,6 +65,10 @@ METHODS: Mapping[str, Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
 }
 """What is run of each method: for each variant the tables, and the flags that make it short."""
 
+_FIRST = {method: next(iter(variants.values()))[1] for method, variants in METHODS.items()}
+FORMAL = [(method, flags) for method, flags in _FIRST.items() if "--no-guarantee" not in flags]
+"""Every method that has a guarantee, and the flags of its first variant."""
+
 # What names a version or a file, and not what was done.
 _LEFT_OUT = (("tool", "version"), ("accountant", "version"), ("output", "sha256"), ("public", "specs_sha256"))
 

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.audit.attacks.base import AttackResult, Game
+from dpwgan.audit.attacks.base import AttackResult, CannotPlayError, Game
 from dpwgan.audit.comparisons import compare_means, compare_shares
 from dpwgan.audit.points import Points, find_nearest_without, lay_out_points
 from dpwgan.errors import UsageError
@@ -49,7 +49,7 @@ def infer_attributes(game: Game, rng: np.random.Generator) -> AttackResult:
 def _choose_secrets(game: Game) -> npt.NDArray[np.int64]:
     names = game.synthetic.names
     if len(names) < 2:
-        raise UsageError("a table of one column has nothing to guess a cell from")
+        raise CannotPlayError("a table of one column has nothing to guess a cell from")
     for name in game.settings.secrets:
         if name not in names:
             raise UsageError(f"the specs have no column {name!r} that can be guessed")

@@ -21,9 +21,7 @@ def attack_by_distance(game: Game, rng: np.random.Generator) -> AttackResult:
     Source: Chen, Yu, Zhang, Fritz 2020, "GAN-Leaks", arXiv:1909.03935, section 4.2 (full black-box attack).
     """
     synthetic = lay_out_points(game.synthetic)
-    scores = []
-    for table in (game.real, game.holdout):
-        scores.append(-find_nearest(lay_out_points(game.draw(table, rng)), synthetic))
+    scores = [-find_nearest(lay_out_points(game.draw(table, rng)), synthetic) for table in (game.real, game.holdout)]
     question = "Does a row's nearness to the synthetic rows tell that it was trained on?"
     return _judge(game, rng, *scores, question=question)
 

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from dpwgan.app.fitting import fit_rows
 from dpwgan.app.planning import RunPlan
 from dpwgan.audit.canaries.lower_bound import GuessBound, Scores, bound_by_scores
-from dpwgan.audit.canaries.watch import Record, Seen, choose_units, fit_watched
-from dpwgan.errors import UsageError
+from dpwgan.audit.canaries.watch import Record, Seen, choose_units
 from dpwgan.marginals.anchor import ONE_WAYS_LABEL
 from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.one_ways import Blocks, OneWayPlan, begin_one_ways, count_one_ways, find_places
@@ -63,14 +63,12 @@ def audit_runs(
     """Fits `runs` times, with fresh coins each time, and bounds epsilon by both attackers.
 
     Privacy: reads rows in each run and charges ledgers of its own: the result is a private statistic.
-    `encoded`: a table whose last `canaries` rows, or `units` of equal rows, are the canaries. `rng` tosses the
-    coins; `seed` makes the runs repeatable, whose noise comes from the operating system else.
-    Raises: UsageError for fewer than one run, or fewer than two canaries in all.
+    `encoded`: a table whose last `canaries` rows, or `units` of equal rows, are the canaries: two at least in all runs
+    together, beside one row at least. `rng` tosses the coins; `seed` makes the runs repeatable, whose noise comes from
+    the operating system else.
     """
     each = 1 if units is None else int(units.sizes[-1])
     base = encoded.records - canaries * each
-    if runs < 1 or canaries < 1 or base < 1:
-        raise UsageError("an audit needs one run or more, and canaries beside the rows of the table")
     once = encoded.take(np.concatenate([np.arange(base), np.arange(base, encoded.records, each)]))
     looks = _Looks(once, base=base, rows=each, rng=rng)
     coins: list[npt.NDArray[np.bool_]] = []
@@ -84,7 +82,7 @@ def audit_runs(
         source = NoiseSource(noise=streams.noise, batches=streams.batches)
         ledger = run_plan.open_ledger(source=source, observers=[record])
         own = choose_units(units, present)
-        fitted = fit_watched(encoded.take(present), run_plan, ledger=ledger, model=streams.model, units=own)
+        fitted = fit_rows(encoded.take(present), run_plan, ledger=ledger, model=streams.model, units=own)
         claimed = ledger.guarantee().epsilon
         coins.append(tossed)
         from_output.append(looks.score(fitted.sample(_ROWS_SEEN * encoded.records, rng=streams.model)))

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special, stats
 
-from dpwgan.errors import UsageError
 from dpwgan.privacy.accountants.amortized import gaussian_epsilon
 
 MOST_EPSILON = 50.0
@@ -52,13 +51,8 @@ def p_value_of_guesses(correct: int, *, guesses: int, canaries: int, epsilon: fl
     (1 + e^epsilon)) and f(v) = P[W >= v], it is at most f(v) + 2 canaries delta max over i of (f(v - i) - f(v))/i.
     Where the canaries are spread over several runs, `canaries` is their number in all: the runs together are one
     mechanism, of which each coin moves one part.
-    Raises: UsageError for numbers that do not fit together.
     Source: Steinke, Nasr, Jagielski 2023, arXiv:2305.08846, Corollary 5.4; the order of the two terms is theirs.
     """
-    if not 0 <= correct <= guesses <= canaries or canaries < 1:
-        raise UsageError("of so many canaries no more can be guessed, and of so many guesses no more can be right")
-    if not (epsilon >= 0 and 0 <= delta < 1):
-        raise UsageError("epsilon must be at least 0, and delta at least 0 and below 1")
     accuracy = float(special.expit(epsilon))
     tail = float(stats.binom.sf(correct - 1, guesses, accuracy))
     if delta == 0.0 or correct == 0:
@@ -113,14 +107,11 @@ def bound_by_scores(
 
     Each canary is in the table or null by the toss of a coin, all of them by themselves, in one run or a few. Guessed
     is "in" for the highest scores and "out" for the lowest, and nothing for those between.
-    Shapes: `scores` and `present` (canaries,), of all runs together. Ties are broken by `rng`, never by the order,
-    which may hang together with the coins.
-    Raises: UsageError for fewer than two canaries.
+    Shapes: `scores` and `present` (canaries,), of all runs together, two at least. Ties are broken by `rng`, never by
+    the order, which may hang together with the coins.
     Source: Steinke, Nasr, Jagielski 2023, arXiv:2305.08846, Algorithm 1.
     """
     canaries = len(scores)
-    if canaries < 2:
-        raise UsageError("guesses need two canaries or more")
     order = np.lexsort((rng.random(canaries), scores))
 
     def bound(right: int, guesses: int) -> float:

@@ -17,16 +17,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.app.fitting import fit_rows
 from dpwgan.app.planning import RunPlan
 from dpwgan.errors import DpwganError
 from dpwgan.marginals.layout import lay_out_attributes
-from dpwgan.methods.base import Run
-from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import Streams
 from dpwgan.privacy.release import Noisy, Release
 from dpwgan.table.encoded import EncodedTable, join
-from dpwgan.table.rows import Rows
 from dpwgan.table.units import Units
 
 Numbers = npt.NDArray[np.float64]
@@ -162,36 +160,6 @@ class Replay(NoiseSource):
         raise ReplayEnded
 
 
-def fit_watched(
-    encoded: EncodedTable,
-    run_plan: RunPlan,
-    *,
-    ledger: Ledger,
-    model: np.random.Generator,
-    units: Units | None = None,
-) -> Any:
-    """Fits as a run does, but tells nobody how far it is. `units` are of use where whole ones are sampled.
-
-    A table of fewer rows than were planned for has null records for the others: rows that add nothing to any sum.
-    Privacy: reads rows, and charges `ledger` alone.
-    Raises: as the method's fit.
-    """
-    run = Run(
-        ledger=ledger,
-        rows=Rows(
-            encoded,
-            records=run_plan.shape.records,
-            ledger=ledger,
-            units=units if run_plan.terms.unit.sampled else None,
-        ),
-        model=model,
-        progress=lambda done, of, epsilon: None,
-        device=run_plan.config.device,
-        threads=run_plan.config.threads,
-    )
-    return run_plan.method.fit(run_plan.plan, run)
-
-
 def replay(
     encoded: EncodedTable,
     run_plan: RunPlan,
@@ -199,7 +167,7 @@ def replay(
     *,
     model: np.random.Generator,
     streams: Streams,
-    units: Units | None = None,
+    units: Units | None,
 ) -> list[Numbers]:
     """What another table, of the same history, would have had noise added to. Units: sensitivities.
 
@@ -207,7 +175,7 @@ def replay(
     """
     source = Replay(record, streams)
     with suppress(ReplayEnded):
-        fit_watched(encoded, run_plan, ledger=run_plan.open_ledger(source=source), model=model, units=units)
+        fit_rows(encoded, run_plan, ledger=run_plan.open_ledger(source=source), model=model, units=units)
     if len(source.exact) != len(record.seen):
         raise DpwganError("Internal error: a replayed run released less.")
     return source.exact

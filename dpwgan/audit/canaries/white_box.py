@@ -21,9 +21,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import stats
 
+from dpwgan.app.fitting import fit_rows
 from dpwgan.app.planning import RunPlan
 from dpwgan.audit.canaries.lower_bound import MOST_EPSILON, Signal, bound_stddev, epsilon_of_signals
-from dpwgan.audit.canaries.watch import MakeSource, Numbers, Record, Seen, choose_units, fit_watched, replay
+from dpwgan.audit.canaries.watch import MakeSource, Numbers, Record, Seen, choose_units, replay
 from dpwgan.errors import AuditError
 from dpwgan.marginals.one_ways import LOOK
 from dpwgan.privacy.events import PoissonGaussian
@@ -98,7 +99,7 @@ def audit_releases(
     gone = (np.arange(encoded.records) if units is None else units.of_rows) == canary
     record = Record(canary=canary if run_plan.terms.unit.sampled else int(np.argmax(gone)))
     ledger = run_plan.open_ledger(source=make_source(noise=streams.noise, batches=streams.batches), observers=[record])
-    fit_watched(encoded, run_plan, ledger=ledger, model=np.random.default_rng(model_seed), units=units)
+    fit_rows(encoded, run_plan, ledger=ledger, model=np.random.default_rng(model_seed), units=units)
     refuse_unseen(ledger.releases, record)
     influences: list[Numbers] = []
     if record.seen:

@@ -29,7 +29,7 @@ from dpwgan.evaluate.tables import ComparedColumn, ComparedTable
 FOLDER = Path(__file__).resolve().parent
 
 WORST = 10
-"""Triples, pairs and targets that are listed by name."""
+"""Pairs and targets that are listed by name."""
 
 LONGEST_NAME = 60
 """Of a column or category in the text of the page; figures cut more."""
@@ -78,7 +78,6 @@ def render_report(
     environment.filters["round_up"] = lambda value, digits: round_up(value, digits=digits)
     moments = {entry["name"]: list_moments(entry) for entry in document["numbers"]}
     own = {
-        "worst": WORST,
         "style": Markup(style),
         "style_digest": base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
         "real_file": PurePath(real.path).name,
@@ -199,7 +198,8 @@ def show_classifiers(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         own = [entry for entry in entries if entry["classifier"] == name]
         both = {key: np.mean([entry[key] for entry in own]) for key in ("auc", "auc_real")}
         means.append({"classifier": name, "targets": len(own), **both})
-    return {"means": means, "losses": sorted(entries, key=lambda entry: float(entry["auc"] - entry["auc_real"]))}
+    losses = sorted(entries, key=lambda entry: float(entry["auc"] - entry["auc_real"]))
+    return {"means": means, "losses": losses[:WORST]}
 
 
 def judge_claim(claim: Mapping[str, Any] | None, *, matches: bool | None) -> str:

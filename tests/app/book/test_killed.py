@@ -20,6 +20,7 @@ from dpwgan.app.config import RunConfig, SynthesisConfig
 from dpwgan.app.delivery import Voice
 from dpwgan.errors import InputError, PrivacyError
 from dpwgan.privacy.ledger import Ledger
+from tests.forks import do_in_child
 from tests.lives import ASKED, QUERIES, RECORDS, SPECS, make_frame
 from tests.programs import begin_book, call_module
 
@@ -86,18 +87,6 @@ def run_and_die(folder: Path, name: str, moment: int, *, resume: bool = False) -
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def load_apart(model: Path) -> int:
-    """Loads a model in a child: it starts threads, which children of this process would miss."""
-    child = os.fork()
-    if child == 0:
-        try:
-            Synthesizer.load(model)
-            os._exit(0)
-        finally:
-            os._exit(1)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
 def check_output(folder: Path) -> bool:
     """Whether there is an output; if so it is whole, has its claim, and the book had it before."""
     output, claim = folder / "out.csv", folder / "out.csv.privacy.json"
@@ -148,7 +137,8 @@ def sweep(folder: Path, name: str, *, every: int) -> list[int]:
         whole = check_output(own)
         assert whole or not ended
         if (own / "model").exists():
-            assert load_apart(own / "model") == 0
+            # In a child: loading starts threads, which later children of this process would miss.
+            assert do_in_child(lambda model=own / "model": Synthesizer.load(model).claim().private) is True
         reads.append((own / "reads").read_text().count("\n"))
         assert before > ASKED / 2 or not reads[-1]
         if reads[-1] and not whole:

@@ -11,7 +11,6 @@ import pytest
 from dpwgan.audit.canaries import black_box
 from dpwgan.audit.canaries.black_box import RunsBound, audit_runs, find_buckets, locate_one_ways, score_counts
 from dpwgan.audit.canaries.watch import Seen
-from dpwgan.errors import UsageError
 from dpwgan.marginals.one_ways import Blocks, begin_one_ways, count_one_ways, plan_one_ways
 from dpwgan.privacy.release import Noisy
 from tests.audit.canaries.broken import Bootstrap
@@ -120,12 +119,3 @@ def test_guesses_are_of_the_output_alone_when_counts_are_not_of_the_whole_table(
     bound = guess(name, canaries=20, runs=1, seed=5)
     assert bound.from_counts is None
     assert 0 <= bound.from_output.found < 1.0
-
-
-@pytest.mark.parametrize(("canaries", "runs"), [(0, 1), (20, 0), (420, 1)])
-def test_audit_refuses_runs_that_cannot_be_made(canaries, runs):
-    encoded = make_table(canaries=20)
-    with pytest.raises(UsageError):
-        audit_runs(
-            encoded, make_plan("independent", encoded), canaries=canaries, runs=runs, rng=np.random.default_rng(0)
-        )

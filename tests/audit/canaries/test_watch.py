@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpwgan.audit.canaries.watch import Record, fit_watched
+from dpwgan.app.fitting import fit_rows
+from dpwgan.audit.canaries.watch import Record
 from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable
@@ -22,7 +23,7 @@ def test_fit_is_the_same_when_it_is_watched(name):
     for observers in ([Record(canary=encoded.records - 1)], []):
         streams = make_streams(3)
         ledger = run_plan.open_ledger(source=make_source(streams), observers=observers)
-        fitted: Any = fit_watched(encoded, run_plan, ledger=ledger, model=streams.model)
+        fitted: Any = fit_rows(encoded, run_plan, ledger=ledger, model=streams.model, units=None)
         parts += fitted.sample(50, rng=np.random.default_rng(0))
     np.testing.assert_array_equal(parts[0].codes, parts[1].codes)
     np.testing.assert_array_equal(parts[0].numbers, parts[1].numbers)
