@@ -177,7 +177,7 @@ def test_update_divides_by_the_public_batch_size_when_the_batch_is_larger():
     like = step._critic.weights
     sums = [tf.ones_like(weight) for weight in like]
     none = [tf.zeros_like(weight) for weight in like]
-    step._update.apply(sums, none, generated=10, learning_rate=tf.constant(0.1))
+    step._update.apply(sums, none, learning_rate=tf.constant(0.1))
     for gradient in seen:
         np.testing.assert_allclose(gradient, 1.0 / (plan.expected_batch_size * plan.l2_clip_norm), rtol=1e-6)
     assert plan.expected_batch_size == 20.0
@@ -198,7 +198,7 @@ def test_weights_stay_where_they_began_when_there_is_nothing_to_learn():
     step = make_step("fused", encoded, plan)
     zeros = [tf.zeros_like(weight) for weight in step._critic.weights]
     for _ in range(3):
-        step._update.apply(zeros, zeros, generated=10, learning_rate=tf.constant(0.1))
+        step._update.apply(zeros, zeros, learning_rate=tf.constant(0.1))
     np.testing.assert_array_equal(flat(step._critic.weights), flat(step._critic.initial))
 
 
