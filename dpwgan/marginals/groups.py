@@ -39,10 +39,8 @@ class GroupLayout:
 
 def lay_out_groups(columns: Sequence[str], sizes: Sequence[int]) -> tuple[Span, ...]:
     """Gives each attribute's groups their slice of a one-hot row, all of them with a softmax head."""
-    starts = np.concatenate(([0], np.cumsum(sizes)))[:-1]
+    starts = GroupLayout(sizes).starts
     return tuple(
-        Span(
-            column=column, role="category", head="softmax", start=int(start), width=size, source=index, categories=size
-        )
+        Span(column=column, role="category", head="softmax", start=start, width=size, source=index, categories=size)
         for index, (column, start, size) in enumerate(zip(columns, starts, sizes, strict=True))
     )
