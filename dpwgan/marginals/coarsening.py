@@ -113,8 +113,7 @@ class AttributeGroups:
         drawn = np.searchsorted(scale, groups + rng.random(len(groups)), side="right")
         # Sums that are off 1 by rounding must not lead into another group, nor to an interval of weight 0.
         last = _find_last_weighted(self.weights[order], bounds)
-        intervals: Integers = order[np.clip(drawn, bounds[groups], last[groups])]
-        return intervals
+        return order[np.clip(drawn, bounds[groups], last[groups])]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -33,8 +33,7 @@ class GroupLayout:
     def add_blocks(self, matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Adds up a (width, width) matrix over each pair's block. Shapes: the result (attributes, attributes)."""
         by_rows = np.add.reduceat(matrix, self.starts, axis=0)
-        result: npt.NDArray[Any] = np.add.reduceat(by_rows, self.starts, axis=1)
-        return result
+        return np.add.reduceat(by_rows, self.starts, axis=1)
 
 
 def lay_out_groups(columns: Sequence[str], sizes: Sequence[int]) -> tuple[Span, ...]:

@@ -132,8 +132,7 @@ def train_one_layer(
         raise PrivacyError("The one-layer network can move further than was reserved for it.")
     tolerance = _gradient_tolerance(**public)
     minimise = partial(_minimise, real, fake, regularization=regularization, tolerance=tolerance)
-    weights: FloatArray = ledger.release(WEIGHTS_LABEL, minimise).values
-    return weights
+    return ledger.release(WEIGHTS_LABEL, minimise).values
 
 
 def weights_sensitivity(*, records: int, synthetic_rows: int, attributes: int, regularization: float) -> float:

@@ -86,8 +86,7 @@ class LabelledSampler(_NetworkSampler):
         """Draws the pictures that `LabelledImages` gives points of."""
         hidden = apply_hidden(self.weights, np.concatenate([latents, labels], axis=1))
         points = hidden @ self.weights[-2] + self.weights[-1]
-        pixels: Pixels = np.clip(points @ (self.frame.basis.pictures / self.frame.scale), 0.0, 1.0)
-        return pixels
+        return np.clip(points @ (self.frame.basis.pictures / self.frame.scale), 0.0, 1.0)
 
     def _fits(self) -> bool:
         return len(self.weights) == 4 and self.weights[-1].shape == (self.dimension,)

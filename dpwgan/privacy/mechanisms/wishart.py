@@ -80,8 +80,7 @@ def shrink_eigenvalues(values: Floats, *, scale: float) -> Floats:
     best = (1.0 - 2.0 * squares * (1.0 + squares) / np.square(1.0 - squares)) / places
     # Beyond the table a value is all but true.
     inside = np.interp(values / unit, shown[::-1], best[::-1], left=0.0)
-    result: Floats = np.where(values / unit > shown[0], values, unit * inside)
-    return result
+    return np.where(values / unit > shown[0], values, unit * inside)
 
 
 def _draw_gram(p: int, *, rng: np.random.Generator) -> Floats:
