@@ -16,10 +16,9 @@ from dpwgan.critic.weights import pack_variables, unpack_variables
 from dpwgan.methods.published.dp_gan import make_discriminator
 from dpwgan.methods.published.generators import SmoothGenerator
 from dpwgan.table.encoded import EncodedTable
-from tests.critic.tables import make_steps
+from tests.critic.tables import flat, make_steps
 from tests.ledgers import open_for_plan
 from tests.methods.images import make_images
-from tests.methods.published.test_discriminators import flat
 from tests.methods.published.test_dp_gan import make_plan
 
 

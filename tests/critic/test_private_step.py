@@ -1,7 +1,6 @@
 """The private step: both engines, the noise, the divisor, the empty batch."""
 
 import math
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +13,7 @@ from dpwgan.critic.plan import TrainingDesign
 from dpwgan.critic.private_step import FusedStep
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.units import Units
-from tests.critic.tables import HAS_REFERENCE, make_encoded, make_parts, make_plan, make_steps, needs_reference
+from tests.critic.tables import HAS_REFERENCE, flat, make_encoded, make_parts, make_plan, make_steps, needs_reference
 from tests.normal_law import has_variance
 
 if HAS_REFERENCE:
@@ -26,14 +25,8 @@ else:
 FALSE_ALARM = 1e-6
 
 
-def make_step(
-    engine: str, encoded: EncodedTable, plan: TrainingDesign, *, seed: int = 5, **more: Any
-) -> "FusedStep | ReferenceStep":
-    return ENGINES[engine](encoded, **make_parts(encoded, plan), steps=make_steps(plan, seed=seed, **more))
-
-
-def flat(tensors: list[tf.Tensor]) -> npt.NDArray[np.float64]:
-    return np.concatenate([np.asarray(tensor, np.float64).ravel() for tensor in tensors])
+def make_step(engine: str, encoded: EncodedTable, plan: TrainingDesign) -> "FusedStep | ReferenceStep":
+    return ENGINES[engine](encoded, **make_parts(encoded, plan), steps=make_steps(plan, seed=5))
 
 
 def noisy_sums(step: "FusedStep | ReferenceStep", rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
