@@ -48,23 +48,16 @@ class RmsProp:
 
     def descend(self, gradients: Sequence[tf.Tensor], learning_rate: tf.Tensor) -> None:
         """Moves the weights against the gradients of a loss."""
-        self.apply(gradients, -learning_rate)
+        self.apply(gradients, -learning_rate, measured=gradients)
 
-    def apply(
-        self,
-        gradients: Sequence[tf.Tensor],
-        learning_rate: tf.Tensor,
-        *,
-        measured: Sequence[tf.Tensor] | None = None,
-    ) -> None:
+    def apply(self, gradients: Sequence[tf.Tensor], learning_rate: tf.Tensor, *, measured: Sequence[tf.Tensor]) -> None:
         """Moves the weights along `gradients`.
 
-        The running mean square is that of `measured`, where given: gradients may be averaged, their scale is not.
+        The running mean square is that of `measured`: gradients may be averaged, their scale is not.
         """
         self._updates.assign_add(1.0)
         correction = 1.0 - tf.pow(self._decay, self._updates)
-        scales = gradients if measured is None else measured
-        for weight, gradient, scale, square in zip(self._weights, gradients, scales, self._squares, strict=True):
+        for weight, gradient, scale, square in zip(self._weights, gradients, measured, self._squares, strict=True):
             square.assign(self._decay * square + (1.0 - self._decay) * tf.square(scale))
             weight.assign_add(learning_rate * gradient / (tf.sqrt(square / correction) + self._floor))
 
