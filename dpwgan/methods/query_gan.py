@@ -133,8 +133,7 @@ class QueryGan:
         rounds = settings.fit.rounds or _ONE_LAYER_ROUNDS
 
         def lay_out(scale: float) -> QueryGanDesign:
-            extra: Sequence[Release] = ()
-            share = 0.0
+            extra: Sequence[Release]
             if networks:
                 share = _ONE_LAYER_SHARE
                 extra = plan_one_layer(
