@@ -116,12 +116,9 @@ class UnclippedCritic(Critic):
     def _clip(
         self, inputs: Inputs, *, scale: Callable[[tf.Tensor], tf.Tensor]
     ) -> tuple[list[tf.Tensor], list[tf.Tensor], tf.Tensor]:
-        kernels, biases = self.weights[::2], self.weights[1::2]
-        after = [self._activate(self._first_product(inputs, kernels[0]) + biases[0], layer=0)]
-        for layer, (kernel, bias) in enumerate(zip(kernels[1:-1], biases[1:], strict=True), start=1):
-            after.append(self._activate(after[-1] @ kernel + bias, layer=layer))
+        _, after = self._go_forward(inputs, self.weights)
         errors = [self._last_error(inputs, after[-1])]
-        for kernel, output in zip(reversed(kernels[1:]), reversed(after), strict=True):
+        for kernel, output in zip(reversed(self.weights[2::2]), reversed(after), strict=True):
             errors.insert(0, pass_back(tf.matmul(errors[0], kernel, transpose_b=True), output))
         return errors, after, inputs.dense
 
@@ -168,7 +165,6 @@ class PlainStep:
 
     def __init__(self, parts: Parts, halves: Callable[[tf.Tensor], tuple[Sums, Sums]]) -> None:
         self.halves = halves
-        self._generated = parts.plan.generated_batch_size
         self._update = CriticUpdate(parts.critic, parts.plan)
 
     def draw_noise(self, count: int) -> tf.Tensor:
@@ -178,7 +174,7 @@ class PlainStep:
     def trace(self, rows: tf.Tensor, drawn: tf.Tensor, learning_rate: tf.Tensor) -> None:
         """Does what a step does."""
         real, fake = self.halves(rows)
-        self._update.apply(real, fake, generated=self._generated, learning_rate=learning_rate)
+        self._update.apply(real, fake, learning_rate=learning_rate)
 
 
 class EndlessSteps(Steps):

@@ -92,7 +92,7 @@ class Critic:
         weights = self.weights if weights is None else weights
         activation = dense
         for layer, (kernel, bias) in enumerate(zip(weights[:-1:2], weights[1::2], strict=True)):
-            activation = self._activate(activation @ kernel + bias, layer=layer)
+            activation = self._perturb(_rectify(activation @ kernel + bias), layer=layer)
         return activation
 
     def score(self, dense: tf.Tensor, weights: Sequence[tf.Tensor] | None = None) -> tf.Tensor:
@@ -181,15 +181,10 @@ class Critic:
 
         `scale` gives each row's factor from the squared lengths of all gradients.
         """
-        kernels, biases = self.weights[::2], self.weights[1::2]
-        outputs = [self._rectify(self._first_product(inputs, kernels[0]) + biases[0])]
-        after = [self._perturb(outputs[0], layer=0, noise=inputs.noise)]
-        for layer, (kernel, bias) in enumerate(zip(kernels[1:-1], biases[1:], strict=True), start=1):
-            outputs.append(self._rectify(after[-1] @ kernel + bias))
-            after.append(self._perturb(outputs[-1], layer=layer, noise=inputs.noise))
+        outputs, after = self._go_forward(inputs, self.weights)
         # Errors from the last layer back: d score / d (input of each activation).
         errors = [self._last_error(inputs, after[-1])]
-        for kernel, output in zip(reversed(kernels[1:]), reversed(outputs), strict=True):
+        for kernel, output in zip(reversed(self.weights[2::2]), reversed(outputs), strict=True):
             errors.insert(0, pass_back(tf.matmul(errors[0], kernel, transpose_b=True), output))
         squared_norm = (inputs.squared_norm + 1.0) * square_rows(errors[0])
         for activation, error in zip(after[:-1], errors[1:-1], strict=True):
@@ -206,6 +201,15 @@ class Critic:
         )
         return [error * factors for error in values[: len(errors)]], values[len(errors) : -1], values[-1]
 
+    def _go_forward(self, inputs: Inputs, weights: Sequence[tf.Tensor]) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
+        """What the hidden layers make of a batch: rectified, and as the next layer sees it. Shapes: (b, width) each."""
+        outputs = [_rectify(self._first_product(inputs, weights[0]) + weights[1])]
+        after = [self._perturb(outputs[0], layer=0, noise=inputs.noise)]
+        for layer, (kernel, bias) in enumerate(zip(weights[2:-1:2], weights[3::2], strict=True), start=1):
+            outputs.append(_rectify(after[-1] @ kernel + bias))
+            after.append(self._perturb(outputs[-1], layer=layer, noise=inputs.noise))
+        return outputs, after
+
     def _sum(self, errors: list[tf.Tensor], activations: list[tf.Tensor], *, first: tf.Tensor) -> Sums:
         """Adds records up. Shapes: lists of (b, layer width); the result is like the weights, `first` its first."""
         sums = [first, tf.reduce_sum(errors[0], axis=0)]
@@ -214,15 +218,7 @@ class Critic:
         sums.append(tf.matmul(activations[-1], errors[-1], transpose_a=True))
         return sums
 
-    def _activate(self, value: tf.Tensor, *, layer: int, noise: Sequence[tf.Tensor] = ()) -> tf.Tensor:
-        """A hidden layer's output."""
-        return self._perturb(self._rectify(value), layer=layer, noise=noise)
-
-    def _rectify(self, value: tf.Tensor) -> tf.Tensor:
-        """Where a value is positive the slope is 1, else `LEAK`."""
-        return tf.nn.leaky_relu(value, LEAK)
-
-    def _perturb(self, output: tf.Tensor, *, layer: int, noise: Sequence[tf.Tensor]) -> tf.Tensor:
+    def _perturb(self, output: tf.Tensor, *, layer: int, noise: Sequence[tf.Tensor] = ()) -> tf.Tensor:
         """Changes a hidden layer's output before the next one sees it; here not at all."""
         return output
 
@@ -250,6 +246,11 @@ class Critic:
         if not len(self._dense_positions):
             return total
         return tf.tensor_scatter_nd_add(total, self._dense_positions, tf.matmul(dense, error, transpose_a=True))
+
+
+def _rectify(value: tf.Tensor) -> tf.Tensor:
+    """Where a value is positive the slope is 1, else `LEAK`."""
+    return tf.nn.leaky_relu(value, LEAK)
 
 
 def _sum_by_index(error: tf.Tensor, indices: tf.Tensor, *, width: int) -> tf.Tensor:

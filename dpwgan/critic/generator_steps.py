@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from dpwgan.critic.critic import Critic
 from dpwgan.critic.device import compile_step
 from dpwgan.critic.generators import LatentSource, TensorMixture
 from dpwgan.critic.optimizers import Adam, PlainAscent, RmsProp, WeightAverage
@@ -99,18 +98,17 @@ class AnchoredStep(AveragedStep):
     def __init__(
         self,
         *,
-        critic: Critic,
         generator: TensorMixture,
-        latents: LatentSource,
         plan: TrainingDesign,
         losses: Sequence[ReleasedLoss],
         weight: float,
+        **parts: Any,
     ) -> None:
         """Starts the average at the first weights."""
         self._losses = list(losses)
         self._weight = weight * plan.shape.records
         optimizer = RmsProp(generator.weights, decay=_DECAY_BESIDE_AN_ANCHOR)
-        super().__init__(critic=critic, generator=generator, latents=latents, plan=plan, optimizer=optimizer)
+        super().__init__(generator=generator, plan=plan, **parts, optimizer=optimizer)
 
     @property
     def variables(self) -> list[tf.Variable]:
@@ -153,10 +151,8 @@ class GeneratorRound(AveragedStep):
 
     def trace(self, learning_rate: tf.Tensor) -> None:
         """Does what a round does. Shapes: a number."""
-        plan = self._plan
-        cells = self._generator.cells(*self._latents.draw(plan.generated_batch_size))
-        sums = self._critic.clipped_sum_of_generated(cells, l2_clip_norm=plan.clip_target)
-        self._update.answer(sums, generated=plan.generated_batch_size)
+        cells = self._generator.cells(*self._latents.draw(self._plan.generated_batch_size))
+        self._update.answer(self._critic.clipped_sum_of_generated(cells, l2_clip_norm=self._plan.clip_target))
         super().trace(learning_rate)
 
     def _lose(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:

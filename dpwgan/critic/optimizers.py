@@ -48,23 +48,16 @@ class RmsProp:
 
     def descend(self, gradients: Sequence[tf.Tensor], learning_rate: tf.Tensor) -> None:
         """Moves the weights against the gradients of a loss."""
-        self.apply(gradients, -learning_rate)
+        self.apply(gradients, -learning_rate, measured=gradients)
 
-    def apply(
-        self,
-        gradients: Sequence[tf.Tensor],
-        learning_rate: tf.Tensor,
-        *,
-        measured: Sequence[tf.Tensor] | None = None,
-    ) -> None:
+    def apply(self, gradients: Sequence[tf.Tensor], learning_rate: tf.Tensor, *, measured: Sequence[tf.Tensor]) -> None:
         """Moves the weights along `gradients`.
 
-        The running mean square is that of `measured`, where given: gradients may be averaged, their scale is not.
+        The running mean square is that of `measured`: gradients may be averaged, their scale is not.
         """
         self._updates.assign_add(1.0)
         correction = 1.0 - tf.pow(self._decay, self._updates)
-        scales = gradients if measured is None else measured
-        for weight, gradient, scale, square in zip(self._weights, gradients, scales, self._squares, strict=True):
+        for weight, gradient, scale, square in zip(self._weights, gradients, measured, self._squares, strict=True):
             square.assign(self._decay * square + (1.0 - self._decay) * tf.square(scale))
             weight.assign_add(learning_rate * gradient / (tf.sqrt(square / correction) + self._floor))
 
@@ -151,18 +144,14 @@ class CriticUpdate:
         """The critic's weights, now and at first, and all that is remembered of gradients."""
 
     def apply(
-        self,
-        noisy_sums: Sequence[tf.Tensor],
-        generated_sums: Sequence[tf.Tensor],
-        *,
-        generated: int,
-        learning_rate: tf.Tensor,
+        self, noisy_sums: Sequence[tf.Tensor], generated_sums: Sequence[tf.Tensor], *, learning_rate: tf.Tensor
     ) -> None:
-        """Moves the critic towards telling real rows from the `generated` ones better.
+        """Moves the critic towards telling real rows from generated ones better.
 
         Shapes: both lists are like the critic's weights.
         """
-        self._move(list(noisy_sums), list(generated_sums), tf.constant(float(generated)), learning_rate)
+        generated = tf.constant(float(self._plan.generated_batch_size))
+        self._move(list(noisy_sums), list(generated_sums), generated, learning_rate)
 
     def _trace(
         self,
@@ -223,12 +212,7 @@ class PlainAscent:
         return tf.minimum(1.0, self._steps / (_UNSURE * self._plan.steps))
 
     def apply(
-        self,
-        noisy_sums: Sequence[tf.Tensor],
-        generated_sums: Sequence[tf.Tensor],
-        *,
-        generated: int,
-        learning_rate: tf.Tensor,
+        self, noisy_sums: Sequence[tf.Tensor], generated_sums: Sequence[tf.Tensor], *, learning_rate: tf.Tensor
     ) -> None:
         """Takes in a step's noisy half, and takes a step. Shapes: both lists are like the discriminator's weights.
 
@@ -239,12 +223,12 @@ class PlainAscent:
         self._steps.assign_add(1.0)
         for kept, noisy in zip(self._memory, noisy_sums, strict=True):
             kept.assign_add((noisy / self._plan.expected_batch_size - kept) / self._steps)
-        self.answer(generated_sums, generated=generated)
+        self.answer(generated_sums)
 
-    def answer(self, generated_sums: Sequence[tf.Tensor], *, generated: int) -> None:
+    def answer(self, generated_sums: Sequence[tf.Tensor]) -> None:
         """Takes a step with what is known of rows already: reads none, adds no noise, costs nothing."""
         settings, clip = self._plan.settings, self._plan.l2_clip_norm
         for weight, kept, fake in zip(self._critic.weights, self._memory, generated_sums, strict=True):
-            gradient = (kept - fake / float(generated)) / clip
+            gradient = (kept - fake / float(self._plan.generated_batch_size)) / clip
             rate = self.confidence * settings.critic_learning_rate
             weight.assign_add(rate * gradient - settings.weight_pull * weight)

@@ -230,8 +230,7 @@ class FusedStep:
         Gives the noisy sums where a step is watched, else nothing, for which they would have to be written down.
         """
         noisy_sums = [total + noise for total, noise in zip(sums, self.make_noise(drawn), strict=True)]
-        generated = self._plan.generated_batch_size
-        self._update.apply(noisy_sums, generated_sums, generated=generated, learning_rate=learning_rate)
+        self._update.apply(noisy_sums, generated_sums, learning_rate=learning_rate)
         return [] if self._steps.watched_row is None else noisy_sums
 
 

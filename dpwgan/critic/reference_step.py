@@ -13,6 +13,7 @@ from dpwgan.critic.critic import LEAK, Critic
 from dpwgan.critic.generators import LatentSource, MlpGenerator
 from dpwgan.critic.optimizers import CriticUpdate
 from dpwgan.critic.plan import TrainingDesign
+from dpwgan.critic.private_step import count_entries, split_like
 from dpwgan.critic.rows import densify
 from dpwgan.privacy.steps import Steps
 from dpwgan.table.encoded import EncodedTable
@@ -42,9 +43,8 @@ class _PaidNoiseQuery(GaussianSumQuery):
     def get_noised_result(self, sample_state: Any, global_state: Any) -> Any:
         """Adds the noise; the event is the parent's, from its own two numbers."""
         _, state, event = super().get_noised_result(sample_state, global_state)
-        sizes = [int(np.prod(value.shape)) for value in sample_state]
-        pieces = np.split(self._steps.draw_normal_numbers(sum(sizes)), np.cumsum(sizes)[:-1])
-        noised = [value + piece.reshape(value.shape) for value, piece in zip(sample_state, pieces, strict=True)]
+        drawn = self._steps.draw_normal_numbers(sum(count_entries(sample_state)))
+        noised = [value + noise for value, noise in zip(sample_state, split_like(drawn, sample_state), strict=True)]
         return noised, state, event
 
 
@@ -83,14 +83,8 @@ class ReferenceStep:
     def __call__(self, rows: npt.NDArray[np.int64], *, learning_rate: float) -> None:
         """Takes one critic step on the given row numbers, with fresh noise."""
         noisy = self.noisy_sums(rows)
-        generated = self._plan.generated_batch_size
-        fakes = tf.stop_gradient(self._generator.rows(*self._latents.draw(generated)))
-        self._update.apply(
-            noisy,
-            self.clipped_sum(fakes),
-            generated=generated,
-            learning_rate=tf.constant(learning_rate, tf.float32),
-        )
+        fakes = tf.stop_gradient(self._generator.rows(*self._latents.draw(self._plan.generated_batch_size)))
+        self._update.apply(noisy, self.clipped_sum(fakes), learning_rate=tf.constant(learning_rate, tf.float32))
 
     def noisy_sums(self, rows: npt.NDArray[np.int64]) -> list[tf.Tensor]:
         """Clips, sums and noises through the query. The result is like the critic's weights."""

@@ -133,7 +133,6 @@ class SharedStep:
 
     def _trace(self, noisy: tf.Tensor, learning_rate: tf.Tensor) -> None:
         noisy_sums = split_like(noisy, self._critic.weights)
-        generated = self._plan.generated_batch_size
-        cells = self._generator.cells(*self._latents.draw(generated))
+        cells = self._generator.cells(*self._latents.draw(self._plan.generated_batch_size))
         fake_sums = self._critic.clipped_sum_of_rows(*cells, l2_clip_norm=self._plan.clip_target)
-        self._update.apply(noisy_sums, fake_sums, generated=generated, learning_rate=learning_rate)
+        self._update.apply(noisy_sums, fake_sums, learning_rate=learning_rate)

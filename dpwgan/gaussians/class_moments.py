@@ -127,8 +127,7 @@ def count_classes(
     parts = [count_one_ways(table, plan, look, own) for table, own in zip(tables, blocks, strict=True)]
     if sized:
         parts.append(np.array([table.records for table in tables], np.float64))
-    counts: Integers = np.rint(np.concatenate(parts) if parts else np.zeros(0)).astype(np.int64)
-    return counts
+    return np.rint(np.concatenate(parts) if parts else np.zeros(0)).astype(np.int64)
 
 
 def read_classes(
@@ -217,8 +216,7 @@ def shrink_noisy_eigenvalues(values: Floats, *, noise: MatrixNoise) -> Floats:
     if isinstance(noise, Wishart):
         return shrink_eigenvalues(values, scale=1.0 / noise.epsilon)
     edge = noise.noise_multiplier * math.sqrt(2.0 * len(values))
-    result: Floats = np.where(values > edge, np.sqrt(np.maximum(np.square(values) - edge**2, 0.0)), 0.0)
-    return result
+    return np.where(values > edge, np.sqrt(np.maximum(np.square(values) - edge**2, 0.0)), 0.0)
 
 
 def bearable_dimension(records: float, noise: MatrixNoise, *, push: float) -> float:

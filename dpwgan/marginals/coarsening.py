@@ -113,8 +113,7 @@ class AttributeGroups:
         drawn = np.searchsorted(scale, groups + rng.random(len(groups)), side="right")
         # Sums that are off 1 by rounding must not lead into another group, nor to an interval of weight 0.
         last = _find_last_weighted(self.weights[order], bounds)
-        intervals: Integers = order[np.clip(drawn, bounds[groups], last[groups])]
-        return intervals
+        return order[np.clip(drawn, bounds[groups], last[groups])]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -222,10 +221,7 @@ class Coarsening:
                         cells=int(part["cells"]),
                         starts=np.array(part["starts"], np.int64),
                         groups=np.array(part["groups"], np.int32),
-                        weights=np.array(part["weights"], np.float64),
-                        probabilities=np.array(part["probabilities"], np.float64),
-                        counts=np.array(part["counts"], np.float64),
-                        stddevs=np.array(part["stddevs"], np.float64),
+                        **{name: np.array(part[name], np.float64) for name in _NUMBER_FIELDS},
                         codes=int(part["codes"]),
                         round_steps=part["round_steps"] and RoundSteps.from_document(part["round_steps"]),
                     )

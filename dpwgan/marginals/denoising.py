@@ -112,8 +112,7 @@ def _descend(
     masses = draw_towards(counts, centre, stddev=stddev * np.sqrt(np.maximum(cells, 1.0)))
     while levels:
         masses = _share_out(masses, *levels.pop(), axis=halved.pop(), variance=stddev**2)
-    inner: Counts = masses[tuple(slice(low, masses.shape[axis] - high) for axis, (low, high) in enumerate(pads))]
-    return inner
+    return masses[tuple(slice(low, masses.shape[axis] - high) for axis, (low, high) in enumerate(pads))]
 
 
 def _share_out(masses: Counts, noisy: Counts, expected: Counts, cells: Counts, *, axis: int, variance: float) -> Counts:

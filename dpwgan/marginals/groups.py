@@ -33,16 +33,13 @@ class GroupLayout:
     def add_blocks(self, matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Adds up a (width, width) matrix over each pair's block. Shapes: the result (attributes, attributes)."""
         by_rows = np.add.reduceat(matrix, self.starts, axis=0)
-        result: npt.NDArray[Any] = np.add.reduceat(by_rows, self.starts, axis=1)
-        return result
+        return np.add.reduceat(by_rows, self.starts, axis=1)
 
 
 def lay_out_groups(columns: Sequence[str], sizes: Sequence[int]) -> tuple[Span, ...]:
     """Gives each attribute's groups their slice of a one-hot row, all of them with a softmax head."""
-    starts = np.concatenate(([0], np.cumsum(sizes)))[:-1]
+    starts = GroupLayout(sizes).starts
     return tuple(
-        Span(
-            column=column, role="category", head="softmax", start=int(start), width=size, source=index, categories=size
-        )
+        Span(column=column, role="category", head="softmax", start=start, width=size, source=index, categories=size)
         for index, (column, start, size) in enumerate(zip(columns, starts, sizes, strict=True))
     )

@@ -44,10 +44,7 @@ class Attribute:
     def is_missing(self) -> npt.NDArray[np.bool_]:
         """Which of the codes mean not available. Shapes: (codes,)."""
         codes = np.arange(self.codes)
-        flags: npt.NDArray[np.bool_] = (
-            codes < self.missing if self.number_span is not None else codes >= self.codes - self.missing
-        )
-        return flags
+        return codes < self.missing if self.number_span is not None else codes >= self.codes - self.missing
 
     def find_cells(self, encoded: EncodedTable, rows: slice = slice(None)) -> Cells:
         """The cell of every row: each row has exactly one, whatever was made of its number.
@@ -83,8 +80,7 @@ class Attribute:
         first, last = (
             (0.0, 0.0) if self.number_span is None else (self.number_span.first_level, self.number_span.last_level)
         )
-        scaled: npt.NDArray[np.float64] = first + levels * ((last - first) / max(self.levels - 1, 1))
-        return scaled
+        return first + levels * ((last - first) / max(self.levels - 1, 1))
 
     @property
     def _number_source(self) -> int:

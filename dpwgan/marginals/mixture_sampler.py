@@ -11,6 +11,7 @@ import numpy.typing as npt
 from dpwgan.errors import InputError
 from dpwgan.marginals.balance import balance, count_sweeps
 from dpwgan.marginals.coarsening import Coarsening
+from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.markov_tree import SystematicDraws
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.table.encoded import EncodedTable
@@ -103,7 +104,7 @@ class MixtureSampler:
             with np.load(directory / MIXTURE_FILE, allow_pickle=False) as archive:
                 probabilities = archive["probabilities"].astype(np.float32)
             coarsening = Coarsening.from_document(json.loads((directory / _GROUPS_FILE).read_text()))
-        starts = np.concatenate(([0], np.cumsum(coarsening.sizes)))[:-1]
+        starts = GroupLayout(coarsening.sizes).starts
         if probabilities.ndim != 2 or not len(probabilities) or probabilities.shape[1] != coarsening.width:
             raise InputError("the saved generator is damaged: its codes do not fit its columns")
         sums = np.add.reduceat(probabilities, starts, axis=1)

@@ -129,8 +129,7 @@ class Look:
         """Along the last axis."""
         if not len(self._kept):
             return cells
-        joined: Values = np.add.reduceat(cells, self._edges, axis=-1)[..., self._kept]
-        return joined
+        return np.add.reduceat(cells, self._edges, axis=-1)[..., self._kept]
 
 
 def list_looks(views: Views, attribute: int) -> list[Look]:

@@ -184,7 +184,7 @@ class DpWgan:
                 rng=rng,
                 ledger=ledger,
                 progress=lambda done, of, epsilon: progress(done * anchor_ticks // of, total, epsilon),
-                make_generator=choose_maker(plan.anchor, rng=rng, device=run.device, threads=run.threads),
+                make_generator=choose_maker(plan.anchor, run),
                 public=run.public,
             )
             spans = lay_out_groups(plan.anchor.columns, anchor.table.layout.sizes)

@@ -8,12 +8,13 @@ import numpy.typing as npt
 from dpwgan.marginals.anchor import AnchorDesign
 from dpwgan.marginals.groups import GroupLayout, lay_out_groups
 from dpwgan.marginals.mixture import CodeGenerator
+from dpwgan.methods.base import Run
 
 _MLP_HIDDEN = (256, 256)
 
 
 def choose_maker(
-    plan: AnchorDesign, *, rng: np.random.Generator, device: str, threads: int | None
+    plan: AnchorDesign, run: Run
 ) -> Callable[[GroupLayout, npt.NDArray[np.float32]], CodeGenerator] | None:
     """Returns the function that makes the generator of the settings, or None for a table of codes.
 
@@ -25,11 +26,11 @@ def choose_maker(
     # TensorFlow takes seconds to import, and a table of codes does without it.
     from dpwgan.critic.device import prepare_device
 
-    prepare_device(device, threads=threads)
+    prepare_device(run.device, threads=run.threads)
     from dpwgan.critic.generators import TensorMixture
 
     def make(layout: GroupLayout, logits: npt.NDArray[np.float32]) -> CodeGenerator:
         spans = lay_out_groups(plan.columns, layout.sizes)
-        return TensorMixture(spans, logits, table=kind != "mlp", hidden=_MLP_HIDDEN, rng=rng)
+        return TensorMixture(spans, logits, table=kind != "mlp", hidden=_MLP_HIDDEN, rng=run.model)
 
     return make

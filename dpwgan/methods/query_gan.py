@@ -133,8 +133,7 @@ class QueryGan:
         rounds = settings.fit.rounds or _ONE_LAYER_ROUNDS
 
         def lay_out(scale: float) -> QueryGanDesign:
-            extra: Sequence[Release] = ()
-            share = 0.0
+            extra: Sequence[Release]
             if networks:
                 share = _ONE_LAYER_SHARE
                 extra = plan_one_layer(
@@ -161,7 +160,7 @@ class QueryGan:
         """Plays the game and certifies its end. Privacy: every release is charged before. Raises: PrivacyError."""
         design = plan.design
         ledger, progress = run.ledger, run.progress
-        make_generator = choose_maker(design.anchor, rng=run.model, device=run.device, threads=run.threads)
+        make_generator = choose_maker(design.anchor, run)
         # One-ways alone are no progress to show where networks follow.
         networks = design.settings.oracle == "one-layer"
         with on_one_thread():
@@ -178,12 +177,12 @@ class QueryGan:
             real = fitted.table.rows.derive(ONE_HOT)
             probabilities = _play_one_layer(fitted, design, run, real=real)
             certify = partial(_certify_one_layer, real, probabilities, ledger=ledger)
-        elif not design.extra:
-            return MixtureSampler(probabilities=fitted.generator.probabilities(), coarsening=fitted.table.coarsening)
         else:
             probabilities = fitted.generator.probabilities()
             certify = partial(certify_pairs, fitted.table.rows, probabilities, ledger=ledger)
-        probabilities, certificate = _keep_certified(probabilities, certify, ledger=ledger)
+        certificate = None
+        if design.extra:
+            probabilities, certificate = _keep_certified(probabilities, certify, ledger=ledger)
         return MixtureSampler(probabilities=probabilities, coarsening=fitted.table.coarsening, certificate=certificate)
 
     def check_shared(self, plan: Plan[QueryGanDesign]) -> None:

@@ -26,6 +26,7 @@ from typing import Any
 from scipy import special
 
 from dpwgan.errors import PrivacyError
+from dpwgan.privacy.events import refuse_unless_positive
 
 # Relative amount by which a slack is raised: hundreds of times the rounding of a quantile.
 _ROUNDING = 1e-12
@@ -86,8 +87,7 @@ def gaussian_slack(*, stddev: float, failure_probability: float) -> float:
     Raises: PrivacyError if the stddev is not finite and above 0, or u is not above 0 and at most 1/2.
     Source: the module's Theorem 1.
     """
-    if not (math.isfinite(stddev) and stddev > 0):
-        raise PrivacyError(f"stddev must be finite and above 0; it is {stddev!r}.")
+    refuse_unless_positive("stddev", stddev)
     _refuse_failure_probability(failure_probability)
     return stddev * -float(special.ndtri(failure_probability)) * (1 + _ROUNDING)
 

@@ -23,6 +23,7 @@ from dpwgan.privacy.events import (
     StableSelection,
     Unprotected,
     Wishart,
+    check_whole,
 )
 from dpwgan.privacy.guarantee import PrivacyGuarantee
 from dpwgan.privacy.journal import Arrays, Journal
@@ -172,8 +173,7 @@ class Ledger:
         label, event, times = release.label, release.event, release.times
         if label in self._lines:
             raise PrivacyError(f"The ledger already holds a reservation named {label!r}.")
-        if isinstance(times, bool) or not isinstance(times, int) or times < 1:
-            raise PrivacyError(f"A reservation needs a whole number of acts of at least 1; it is {times!r}.")
+        check_whole("The number of reserved acts", times)
         epsilon = self.accountant.get_epsilon(
             [*self._reserved(), release.charge], delta=self.budget.delta, neighboring_relation=self.neighboring_relation
         )
@@ -290,8 +290,7 @@ class Ledger:
           as it was, and the act must not happen.
         """
         line = self._find(label)
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise PrivacyError(f"A charge needs a whole number of acts of at least 1; it is {count!r}.")
+        check_whole("The number of charged acts", count)
         reserved = line.release.times
         if line.charged + count > reserved:
             raise PrivacyError(

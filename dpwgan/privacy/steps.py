@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.errors import PrivacyError
+from dpwgan.privacy.events import check_whole
 from dpwgan.privacy.mechanisms.normal_numbers import Floats, StepNoise, Words
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.release import Release
@@ -84,8 +85,7 @@ class Steps:
         """
         if self._with_noise and self._noises != self._batches:
             raise PrivacyError(f"{self.release.label}: a batch was drawn before the noise of the one before it.")
-        if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-            raise PrivacyError(f"Steps are taken by a whole number of at least 1; it is {steps!r}.")
+        check_whole("The number of steps", steps)
         taken, charged = self._batches, self._count_charged()
         if taken + steps > charged:
             raise PrivacyError(

@@ -31,9 +31,6 @@ NOISE_MULTIPLIERS = (0.01, 1e7)
 NOISE_SCALES = (1e-6, 1e12)
 """Where the noise scale of a family of charges is looked for: its own unit is to be near what is needed."""
 
-MOST_STEPS = 100_000_000
-"""The most steps that are looked for: years of training."""
-
 
 class Alternative(NamedTuple):
     """What another accountant would have said: the noise it asks for, and its epsilon at the noise that is used.
@@ -182,7 +179,7 @@ class Terms:
         *,
         noise_multiplier: float,
         sampling_probability: float,
-        at_most: int = MOST_STEPS,
+        at_most: int,
         near: int = 1,
     ) -> int:
         """Finds the largest number of critic steps that fits the budget at a given noise, as `find_most_steps` does.

@@ -32,6 +32,7 @@ from dpwgan.privacy.events import (
     Pure,
     StableSelection,
     Unprotected,
+    check_whole,
 )
 from dpwgan.privacy.release import Release
 
@@ -49,8 +50,7 @@ class Unit:
     sampled: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.rows, bool) or not isinstance(self.rows, int) or self.rows < 1:
-            raise PrivacyError(f"A unit has a whole number of rows of at least 1; it is {self.rows!r}.")
+        check_whole("The number of rows of a unit", self.rows)
 
     @property
     def is_row(self) -> bool:

@@ -1,12 +1,13 @@
 """A small table with every kind of span, and plans for it."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from dpwgan.critic.critic import Critic
@@ -81,6 +82,16 @@ def make_parts(encoded: EncodedTable, plan: TrainingDesign) -> dict[str, Any]:
         "latents": LatentSource(latent=settings.latent, width=plan.shape.width, rng=np.random.default_rng(4)),
         "plan": plan,
     }
+
+
+def flat(tensors: Iterable[Any]) -> npt.NDArray[np.float64]:
+    """All numbers of some arrays, one after the other."""
+    return np.concatenate([np.asarray(tensor, np.float64).ravel() for tensor in tensors])
+
+
+def length(tensors: Iterable[Any]) -> float:
+    """How long arrays are together."""
+    return float(np.linalg.norm(flat(tensors)))
 
 
 class FreeSteps(Steps):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dpwgan.critic.critic import LEAK, Critic, clip_factors
 from dpwgan.critic.rows import densify
-from tests.critic.tables import make_encoded
+from tests.critic.tables import length, make_encoded
 
 Array = npt.NDArray[np.float64]
 
@@ -45,10 +45,6 @@ def clip_jointly(gradients: list[Array], *, l2_clip_norm: float) -> list[Array]:
 
 def clip_each_tensor(gradients: list[Array], *, l2_clip_norm: float) -> list[Array]:
     return [gradient * min(1.0, l2_clip_norm / np.linalg.norm(gradient)) for gradient in gradients]
-
-
-def length(tensors: list[tf.Tensor] | list[Array]) -> float:
-    return float(np.sqrt(sum(np.sum(np.asarray(tensor, np.float64) ** 2) for tensor in tensors)))
 
 
 @pytest.mark.parametrize("hidden", [(7,), (7, 5), (6, 5, 4)])

@@ -15,15 +15,23 @@ from dpwgan.critic.loop import CompiledLoop, train
 from dpwgan.critic.plan import CRITIC_LABEL, TrainingDesign
 from dpwgan.critic.private_step import FusedStep
 from dpwgan.errors import PrivacyError
-from dpwgan.privacy.accountants.moments import MOMENTS
-from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.ledger import LOST, Ledger
 from dpwgan.privacy.steps import Steps
 from dpwgan.table import storage
 from dpwgan.table.encoded import EncodedTable
-from tests.critic.tables import make_encoded, make_ledger, make_parts, make_plan, make_steps
-from tests.ledgers import make_source
-from tests.plans import make_terms
+from tests.critic.tables import flat, make_encoded, make_ledger, make_parts, make_plan, make_steps
+
+
+def train_by(
+    ledger: Ledger,
+    plan: TrainingDesign,
+    steps: Steps,
+    critic_step: Any,
+    generator_step: Any = lambda **_: None,
+    progress: Any = lambda *_: None,
+) -> None:
+    """Trains, by stand-ins for steps as well as by steps."""
+    train(plan, steps=steps, critic_step=critic_step, generator_step=generator_step, ledger=ledger, progress=progress)
 
 
 def train_on(
@@ -43,14 +51,9 @@ def train_on(
     steps = ledger.open(CRITIC_LABEL)
     monkeypatch.setattr(steps, "charge", note("charge", steps.charge))
     monkeypatch.setattr(steps, "draw_batches", note("sample", steps.draw_batches))
-    train(
-        plan,
-        steps=steps,
-        critic_step=note("critic", lambda rows, **_: steps.draw_normal_numbers(1)),
-        generator_step=note("generator", lambda **_: None),
-        ledger=ledger,
-        progress=lambda *numbers: told.append(numbers),
-    )
+    critic_step = note("critic", lambda rows, **_: steps.draw_normal_numbers(1))
+    generator_step = note("generator", lambda **_: None)
+    train_by(ledger, plan, steps, critic_step, generator_step, lambda *numbers: told.append(numbers))
     return told
 
 
@@ -110,14 +113,7 @@ def test_steps_are_refused_when_noise_is_not_drawn_for_each_batch(spend_less):
             steps.draw_normal_numbers(1)
 
     with pytest.raises(PrivacyError):
-        train(
-            plan,
-            steps=steps,
-            critic_step=step,  # type: ignore[arg-type]
-            generator_step=lambda **_: None,  # type: ignore[arg-type]
-            ledger=ledger,
-            progress=lambda *_: None,
-        )
+        train_by(ledger, plan, steps, step)
     assert len(taken) == 1
 
 
@@ -138,15 +134,7 @@ def test_training_goes_on_after_the_last_step_charged_when_it_was_killed(tmp_pat
 
     def play(*, resume: bool, kill: int | None) -> tuple[CountedSteps, CountedSteps, Ledger]:
         journal = open_checkpoint(tmp_path, facts={}, resume=resume)
-        ledger = Ledger(
-            make_terms().budget,
-            accountant=MOMENTS,
-            neighboring_relation=NeighboringRelation.ZERO_OUT,
-            journal=journal,
-            source=make_source(1),
-        )
-        for release in plan.releases:
-            ledger.reserve(release)
+        ledger = make_ledger(plan, journal=journal)
         steps = ledger.open(CRITIC_LABEL)
         critic, generator = CountedSteps(), CountedSteps()
 
@@ -159,14 +147,7 @@ def test_training_goes_on_after_the_last_step_charged_when_it_was_killed(tmp_pat
 
         step.variables = critic.variables  # type: ignore[attr-defined]
         try:
-            train(
-                plan,
-                steps=steps,
-                critic_step=step,  # type: ignore[arg-type]
-                generator_step=generator,
-                ledger=ledger,
-                progress=lambda *_: None,
-            )
+            train_by(ledger, plan, steps, step, generator)
         finally:
             journal.close()
         return critic, generator, ledger
@@ -213,10 +194,6 @@ class Game:
         together = CompiledLoop(self.plan, critic_step=self.critic_step, generator_step=self.generator_step)
         together(batches, first=first)
 
-    def flat(self) -> npt.NDArray[np.float64]:
-        """Gives all weights."""
-        return np.concatenate([np.asarray(weight, np.float64).ravel() for weight in self.weights])
-
 
 def differ(
     plan: TrainingDesign, *, spoil: Callable[[tf.Tensor], tf.Tensor] = lambda drawn: drawn, first: int = 3
@@ -226,7 +203,7 @@ def differ(
     drawn = apart.critic_step.draw_noise(len(BATCHES))
     apart.take_singly(BATCHES, drawn, first=first)
     together.take_together(BATCHES, spoil(drawn), first=first)
-    return float(np.max(np.abs(apart.flat() - together.flat())))
+    return float(np.max(np.abs(flat(apart.weights) - flat(together.weights))))
 
 
 @pytest.mark.parametrize(
@@ -266,7 +243,7 @@ def test_loop_reads_the_same_rows_when_they_are_on_disk():
     for table in (encoded, mapped):
         game = Game(plan, encoded=table)
         game.take_together(BATCHES, game.critic_step.draw_noise(5), first=0)
-        ended.append(game.flat())
+        ended.append(flat(game.weights))
     np.testing.assert_allclose(*ended, atol=1e-6)
 
 
@@ -296,13 +273,8 @@ def run(
         patch.setattr(steps, "charge", watch_charge)
         patch.setattr(steps, "draw_batches", watch_sample)
         patch.setattr(game.critic_step, "draw_noise", watch_draw)
-        train(
-            plan,
-            steps=steps,
-            critic_step=game.critic_step,
-            generator_step=game.generator_step,
-            ledger=ledger,
-            progress=lambda done, of, epsilon: acts.append(f"told {done}"),
+        train_by(
+            ledger, plan, steps, game.critic_step, game.generator_step, lambda done, *_: acts.append(f"told {done}")
         )
     return game, acts
 
@@ -321,7 +293,7 @@ def test_training_ends_on_the_same_weights_when_steps_are_taken_together(monkeyp
     plan = make_plan(make_encoded(100), steps=160, step_noise="plain", critic_steps_per_generator_step=3)
     (one, acts), (many, together) = (run(plan, monkeypatch, most=most) for most in (1, 20))
     assert (acts.count("noise for 1"), together.count("noise for 3")) == (160, 53)
-    np.testing.assert_allclose(one.flat(), many.flat(), atol=1e-5)
+    np.testing.assert_allclose(flat(one.weights), flat(many.weights), atol=1e-5)
 
 
 def test_noise_of_several_steps_stays_within_some_megabytes_when_the_critic_is_large():

@@ -16,10 +16,9 @@ from dpwgan.critic.weights import pack_variables, unpack_variables
 from dpwgan.methods.published.dp_gan import make_discriminator
 from dpwgan.methods.published.generators import SmoothGenerator
 from dpwgan.table.encoded import EncodedTable
-from tests.critic.tables import make_steps
+from tests.critic.tables import flat, make_steps
 from tests.ledgers import open_for_plan
 from tests.methods.images import make_images
-from tests.methods.published.test_discriminators import flat
 from tests.methods.published.test_dp_gan import make_plan
 
 
@@ -74,12 +73,11 @@ def test_weights_go_by_the_mean_of_all_noisy_halves_and_the_last_generated_one_w
         game.update.apply(
             [tf.constant(part, tf.float32) for part in halves[-1]],
             [tf.constant(part, tf.float32) for part in fakes],
-            generated=7,
             learning_rate=tf.constant(0.5),
         )
         for place, weight in enumerate(expected):
             mean = np.mean([half[place] for half in halves], axis=0) / plan.expected_batch_size
-            gradient = (mean - fakes[place] / 7) / plan.l2_clip_norm
+            gradient = (mean - fakes[place] / plan.generated_batch_size) / plan.l2_clip_norm
             rate = plan.settings.critic_learning_rate * min(1.0, len(halves) / 2)  # two of sixteen steps are unsure
             weight += rate * gradient - plan.settings.weight_pull * weight
     for found, weight in zip(game.critic.weights, expected, strict=True):
@@ -165,7 +163,6 @@ def test_game_goes_on_where_it_stopped_when_its_variables_are_brought_back():
         game.update.apply(
             [tf.ones_like(weight) for weight in game.critic.weights],
             [tf.zeros_like(weight) for weight in game.critic.weights],
-            generated=1,
             learning_rate=tf.constant(0.5),
         )
     np.testing.assert_array_equal(flat(first.critic.weights), flat(second.critic.weights))

@@ -1,7 +1,6 @@
 """The private step: both engines, the noise, the divisor, the empty batch."""
 
 import math
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +13,7 @@ from dpwgan.critic.plan import TrainingDesign
 from dpwgan.critic.private_step import FusedStep
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.units import Units
-from tests.critic.tables import HAS_REFERENCE, make_encoded, make_parts, make_plan, make_steps, needs_reference
+from tests.critic.tables import HAS_REFERENCE, flat, make_encoded, make_parts, make_plan, make_steps, needs_reference
 from tests.normal_law import has_variance
 
 if HAS_REFERENCE:
@@ -26,14 +25,8 @@ else:
 FALSE_ALARM = 1e-6
 
 
-def make_step(
-    engine: str, encoded: EncodedTable, plan: TrainingDesign, *, seed: int = 5, **more: Any
-) -> "FusedStep | ReferenceStep":
-    return ENGINES[engine](encoded, **make_parts(encoded, plan), steps=make_steps(plan, seed=seed, **more))
-
-
-def flat(tensors: list[tf.Tensor]) -> npt.NDArray[np.float64]:
-    return np.concatenate([np.asarray(tensor, np.float64).ravel() for tensor in tensors])
+def make_step(engine: str, encoded: EncodedTable, plan: TrainingDesign) -> "FusedStep | ReferenceStep":
+    return ENGINES[engine](encoded, **make_parts(encoded, plan), steps=make_steps(plan, seed=5))
 
 
 def noisy_sums(step: "FusedStep | ReferenceStep", rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
@@ -177,7 +170,7 @@ def test_update_divides_by_the_public_batch_size_when_the_batch_is_larger():
     like = step._critic.weights
     sums = [tf.ones_like(weight) for weight in like]
     none = [tf.zeros_like(weight) for weight in like]
-    step._update.apply(sums, none, generated=10, learning_rate=tf.constant(0.1))
+    step._update.apply(sums, none, learning_rate=tf.constant(0.1))
     for gradient in seen:
         np.testing.assert_allclose(gradient, 1.0 / (plan.expected_batch_size * plan.l2_clip_norm), rtol=1e-6)
     assert plan.expected_batch_size == 20.0
@@ -198,7 +191,7 @@ def test_weights_stay_where_they_began_when_there_is_nothing_to_learn():
     step = make_step("fused", encoded, plan)
     zeros = [tf.zeros_like(weight) for weight in step._critic.weights]
     for _ in range(3):
-        step._update.apply(zeros, zeros, generated=10, learning_rate=tf.constant(0.1))
+        step._update.apply(zeros, zeros, learning_rate=tf.constant(0.1))
     np.testing.assert_array_equal(flat(step._critic.weights), flat(step._critic.initial))
 
 

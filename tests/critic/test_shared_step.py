@@ -21,7 +21,7 @@ from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.rows import Rows, Sum
 from dpwgan.table.units import Units
 from dpwgan.table.workers import Numbers
-from tests.critic.tables import make_encoded, make_parts, make_plan, make_steps
+from tests.critic.tables import flat, make_encoded, make_parts, make_plan, make_steps
 
 FALSE_ALARM = 1e-6
 RECORDS, TRIALS = 120, 600
@@ -153,7 +153,7 @@ def test_sum_is_that_of_all_rows_when_every_row_is_in_the_batch():
     plan = make_plan(shared.encoded, hidden_critic=(3,), expected_batch_size=RECORDS, l2_clip_norm=0.1)
     for follower in shared.followers:
         follower._steps = make_steps(plan)
-    weights = np.concatenate([weight.numpy().ravel() for weight in shared.step._critic.weights])
+    weights = flat(shared.step._critic.weights)
     own = np.arange(shared.own_records)
     shared.everybody.own.take(own)
     total = shared.everybody.sum(GRADIENTS, array=weights)
@@ -179,7 +179,7 @@ def test_sum_of_a_unit_is_that_of_one_machine_and_no_longer_than_the_clip_when_u
     second = make(np.arange(60, RECORDS), Units(of_rows[60:] - 15, elsewhere=15))
     both = first.sum_rows(np.array([2, 7])) + second.sum_rows(np.array([0, 9]))
     sums = alone.clipped_sums(tf.constant([2, 7, 15, 24]))[0]
-    np.testing.assert_allclose(both, np.concatenate([np.ravel(part) for part in sums]), rtol=1e-4, atol=1e-7)
+    np.testing.assert_allclose(both, flat(sums), rtol=1e-4, atol=1e-7)
     lengths = [np.linalg.norm(second.sum_rows(np.array([unit]))) for unit in range(15)]
     assert max(lengths) <= 0.02
     # The twin: with the rows of a unit on two workers, each of which clips its own, it adds more.

@@ -22,7 +22,7 @@ from dpwgan.table.encoded import EncodedTable
 from tests.ledgers import Watcher, watch_reads
 from tests.marginals.groups import add_up_information, loss_of
 from tests.methods.privacy_totals import epsilon_with_critic, total_rho
-from tests.methods.runs import NARROW, Run, fit, make_table, reserve
+from tests.methods.runs import NARROW, fit, make_table, reserve
 from tests.methods.runs import make_plan as plan_run
 
 DELTA = 1e-5
@@ -44,11 +44,6 @@ def make_shipped_plan(*, anchor: str, **more: Any) -> Plan[AnchoredDesign]:
 
 def get_charges(plan: Plan[AnchoredDesign]) -> list[Charge]:
     return [release.charge for release in plan.releases]
-
-
-def run(encoded: EncodedTable, **more: Any) -> Run:
-    plan = make_plan(encoded, **more)
-    return fit("dp-wgan", encoded, plan, ledger=reserve(plan))
 
 
 @pytest.mark.parametrize(

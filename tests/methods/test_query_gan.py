@@ -211,4 +211,3 @@ def test_certificate_has_its_hundredth_of_the_budget_when_planned():
     whole = total_rho([release.charge for release in plan.releases], relation=NeighboringRelation.ZERO_OUT)
     assert total_rho([(event, 1)], relation=NeighboringRelation.ZERO_OUT) == pytest.approx(0.01 * whole)
     assert whole == pytest.approx(1 / (2 * plan.choice.noise**2))
-    assert dataclasses.replace(plan.design.settings) == plan.design.settings

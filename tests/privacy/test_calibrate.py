@@ -45,13 +45,6 @@ def test_reported_epsilon_is_at_most_the_one_asked_for_when_a_record_is_replaced
     assert noise > 1.4 * _calibrate(accountant, epsilon)
 
 
-def test_noise_is_higher_when_other_charges_come_off_first():
-    selection = (StableSelection(epsilon=0.2, delta=DELTA / 10), 2)
-    noise = _calibrate(MOMENTS, 1.0, others=[selection])
-    assert noise > _calibrate(MOMENTS, 1.0)
-    assert 0.999 < _report(MOMENTS, noise, selection) <= 1.0
-
-
 @pytest.mark.parametrize(("epsilon", "delta", "count"), [(1.0, DELTA / 10, 1), (0.1, DELTA, 2)])
 def test_calibration_refuses_when_other_charges_use_up_the_budget(epsilon, delta, count):
     with pytest.raises(PrivacyError, match="leave nothing"):
@@ -68,10 +61,6 @@ def test_calibration_ends_at_its_limits_when_no_noise_is_enough_or_the_budget_is
 def test_calibration_refuses_steps_when_they_are_no_whole_number_above_zero(steps):
     with pytest.raises(PrivacyError, match="steps"):
         _calibrate(AMORTIZED, 1.0, steps=steps)
-
-
-def test_calibration_handles_every_row_in_every_step_when_q_is_one():
-    assert _report(MOMENTS, _calibrate(MOMENTS, 1.0, steps=1, q=1.0), q=1.0, steps=1) <= 1.0
 
 
 class _Rough(Accountant):
@@ -100,13 +89,13 @@ def test_steps_are_as_many_as_fit_when_noise_is_given(accountant):
     def report(count, *others):
         return _report(accountant, 8.0, *others, q=64 / RECORDS, steps=count)
 
-    steps = terms.find_steps(accountant, **asked)
+    steps = terms.find_steps(accountant, **asked, at_most=10**8)
     assert steps > 100
     assert report(steps) <= 2.0 < report(steps + 1)
     for at_most, found in ((17, 17), (steps + 1, steps), (0, 0)):
         assert terms.find_steps(accountant, **asked, at_most=at_most) == found
     other = (StableSelection(epsilon=1.0, delta=DELTA / 2), 1)
-    fewer = make_terms(epsilon=2.0, delta=DELTA, others=[other]).find_steps(accountant, **asked)
+    fewer = make_terms(epsilon=2.0, delta=DELTA, others=[other]).find_steps(accountant, **asked, at_most=steps)
     assert 0 < fewer < steps
     assert report(fewer, other) <= 2.0
 

@@ -2,7 +2,6 @@ import json
 import math
 from dataclasses import replace
 
-import dp_accounting
 import pytest
 
 from dpwgan.errors import PrivacyError
@@ -16,8 +15,6 @@ from dpwgan.privacy.events import (
     discrete_gaussian,
     read_event,
 )
-from tests.privacy.charges import take_steps
-from tests.privacy.reference_events import to_dp_event
 
 EVENTS = [
     Gaussian(noise_multiplier=3.7, replace_one_factor=1.5),
@@ -60,12 +57,3 @@ def test_event_comes_back_when_it_is_read_from_its_description():
 def test_event_is_refused_when_the_description_is_of_none(description):
     with pytest.raises(PrivacyError, match="not the description of an event"):
         read_event(description)
-
-
-def test_events_are_those_of_dp_accounting_when_translated():
-    assert to_dp_event(take_steps(0.1, 2)[0]) == dp_accounting.PoissonSampledDpEvent(
-        0.1, dp_accounting.GaussianDpEvent(2.0)
-    )
-    assert to_dp_event(Gaussian(noise_multiplier=3)) == dp_accounting.GaussianDpEvent(3.0)
-    # The Gaussian of the same zCDP: 1/(2 s^2) = epsilon^2 / 8.
-    assert to_dp_event(ExponentialSelection(epsilon=0.5)) == dp_accounting.GaussianDpEvent(4.0)

@@ -84,21 +84,14 @@ class NoisyDiscriminator(Critic):
         self.layer_noise.advance()
         return tf.reduce_mean(tf.nn.softplus(-score))
 
-    def _perturb(self, output: tf.Tensor, *, layer: int, noise: Sequence[tf.Tensor]) -> tf.Tensor:
+    def _perturb(self, output: tf.Tensor, *, layer: int, noise: Sequence[tf.Tensor] = ()) -> tf.Tensor:
         return output + (noise[layer] if noise else self.layer_noise.of_generated(tf.shape(output), layer=layer))
 
     def _last_error(self, inputs: Inputs, activation: tf.Tensor) -> tf.Tensor:
-        logit = activation @ self.weights[-1] - self._first_score(inputs)
+        # The first weights score the batch through the same noise.
+        _, after = self._go_forward(inputs, self.initial)
+        logit = activation @ self.weights[-1] - after[-1] @ self.initial[-1]
         return tf.sigmoid(logit) if inputs.generated else tf.sigmoid(-logit)
-
-    def _first_score(self, inputs: Inputs) -> tf.Tensor:
-        """Scores a batch by the first weights, through the same noise. Shapes: (b, 1)."""
-        kernels, biases = self.initial[::2], self.initial[1::2]
-        value = self._first_product(inputs, kernels[0]) + biases[0]
-        activation = self._activate(value, layer=0, noise=inputs.noise)
-        for layer, (kernel, bias) in enumerate(zip(kernels[1:-1], biases[1:], strict=True), start=1):
-            activation = self._activate(activation @ kernel + bias, layer=layer, noise=inputs.noise)
-        return activation @ kernels[-1]
 
 
 # What classes share gets half of a gradient's square, and what sets them apart the other half.

@@ -193,7 +193,6 @@ class RonDpGan(DpGan):
 
     name = "ron-dp-gan"
     title = "DP-GAN with a RON-Gauss prior (RON-DP-GAN)"
-    paper = "N. A. G. Johnson: Generating Privacy Preserving Synthetic Datasets, Princeton University, 2019"
 
 
 def _lay_out_prior(shape: TableShape, *, scale: float, share: float) -> RonGaussDesign | RonGaussImageDesign:

@@ -151,12 +151,11 @@ class TableRefiner:
     def __init__(self, prior: ClassSampler, *, rows: int, hidden: Sequence[int], rng: np.random.Generator) -> None:
         """Draws `rows` rows of the prior to learn on, and the first weights: all rows are the prior's own."""
         self._prior = prior
-        parts = prior.models[0].coarsening
-        sizes = [part.size for part in parts.parts]
-        self.spans = lay_out_groups([attribute.column for attribute in parts.attributes], sizes)
+        coarsening = prior.models[0].coarsening
+        columns, width = [attribute.column for attribute in coarsening.attributes], coarsening.width
+        self.spans = lay_out_groups(columns, coarsening.sizes)
         self._groups = tf.constant(draw_groups(prior, rows, rng=rng))
-        widths = [sum(sizes), *hidden, sum(sizes)]
-        self.weights = draw_perceptron(widths, last=LAST_LAYER_SCALE, active=len(sizes), rng=rng)
+        self.weights = draw_perceptron([width, *hidden, width], last=LAST_LAYER_SCALE, active=len(columns), rng=rng)
 
     def rows(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
         """Draws rows, hard forwards and soft backwards. Shapes: (b,) numbers of rows of the prior to (b, width)."""

@@ -12,7 +12,7 @@ from dpwgan.critic.critic import clip_factors
 from dpwgan.critic.device import compile_step
 from dpwgan.critic.optimizers import Adam, WeightAverage, like
 from dpwgan.critic.plan import TrainingDesign
-from dpwgan.critic.private_step import count_entries
+from dpwgan.critic.private_step import count_entries, flatten, split_like
 from dpwgan.methods.published.networks import Inputs, Networks, draw_labelled
 from dpwgan.privacy.steps import Steps
 
@@ -170,12 +170,12 @@ class PrivatePenaltyStep:
 
     def __call__(self, rows: npt.NDArray[np.int64], *, learning_rate: float) -> None:
         """Takes one critic step on the given row numbers, with fresh noise."""
-        pieces = np.split(self._steps.draw_normal_numbers(sum(self._sizes)), np.cumsum(self._sizes)[:-1])
+        noise = split_like(self._steps.draw_normal_numbers(sum(self._sizes)), self._networks.critic_weights)
         sums = self.clipped_sum(rows)
-        noisy = [total + piece.reshape(total.shape) for total, piece in zip(sums, pieces, strict=True)]
+        noisy = [total + piece for total, piece in zip(sums, noise, strict=True)]
         if self._steps.watched_row is not None:
             alone = self.clipped_sum(np.array([self._steps.watched_row]))  # with latents of its own, as in a batch
-            self._steps.tell(self._sizes, _flatten(noisy), _flatten(sums), _flatten(alone))
+            self._steps.tell(self._sizes, *(flatten(parts).numpy() for parts in (noisy, sums, alone)))
         batch = np.float32(self._plan.expected_batch_size)
         self._descend([part / batch for part in noisy], share=tf.constant(learning_rate, tf.float32))
 
@@ -261,10 +261,6 @@ class ScoreClimb:
         self._adam.descend(tape.gradient(loss, self._networks.generator_weights), share=share)
         if self._average is not None:
             self._average.follow()
-
-
-def _flatten(tensors: Sequence[tf.Tensor]) -> npt.NDArray[np.float32]:
-    return np.concatenate([np.ravel(tensor) for tensor in tensors])
 
 
 def clip_and_sum(gradients: list[tf.Tensor], *, there: tf.Tensor, l2_clip_norm: float) -> list[tf.Tensor]:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy import sparse, special
 
 from dpwgan.errors import DpwganError
+from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.measurements import GroupedRows
 from dpwgan.table.rows import Derivation, Sum
 from dpwgan.table.storage import allocate_beside, cut, let_go
@@ -78,7 +79,7 @@ class OneHotRows:
         """Writes rows as sparse one-hot tables, a block of rows at a time. Shapes: (b, W) each, without the bias."""
         attributes, width, groups = len(self.sizes), sum(self.sizes), self._groups
         size = max(1, min(_BLOCK_CELLS // attributes, len(groups)))
-        starts = find_starts(self.sizes).astype(np.int32)  # one type for all, or numpy adds through a buffer
+        starts = np.array(GroupLayout(self.sizes).starts, np.int32)  # one type for all, or numpy adds through a buffer
         ones, ends = np.ones(size * attributes), np.arange(size + 1, dtype=np.int32) * attributes
         for rows in cut(len(groups), size=size):
             count = rows.stop - rows.start
@@ -94,11 +95,6 @@ SLOPES = Sum[OneHotRows]("one-layer slopes", lambda rows, argument, weights: row
 CURVATURE = Sum[OneHotRows]("one-layer curvature", lambda rows, argument, vector: rows.multiply_curvature(vector))
 SCORES = Sum[OneHotRows]("one-layer scores", lambda rows, middle, weights: rows.sum_scores(weights, middle=middle))
 GROUP_COUNTS = Sum[OneHotRows]("one-layer counts", lambda rows, argument, array: rows.count_groups())
-
-
-def find_starts(sizes: Sequence[int]) -> npt.NDArray[np.int64]:
-    """The place of each attribute's first group in a one-hot row."""
-    return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
 
 
 def _multiply(block: sparse.csr_matrix, vector: FloatArray) -> FloatArray:

@@ -65,6 +65,7 @@ import numpy.typing as npt
 from scipy import sparse, special
 
 from dpwgan.errors import PrivacyError
+from dpwgan.marginals.groups import GroupLayout
 from dpwgan.methods.published.one_hot_rows import (
     CURVATURE,
     GROUP_COUNTS,
@@ -72,7 +73,6 @@ from dpwgan.methods.published.one_hot_rows import (
     SLOPES,
     FloatArray,
     OneHotRows,
-    find_starts,
 )
 from dpwgan.privacy.certificate import bound_worst_error, gaussian_slack
 from dpwgan.privacy.events import Gaussian
@@ -132,8 +132,7 @@ def train_one_layer(
         raise PrivacyError("The one-layer network can move further than was reserved for it.")
     tolerance = _gradient_tolerance(**public)
     minimise = partial(_minimise, real, fake, regularization=regularization, tolerance=tolerance)
-    weights: FloatArray = ledger.release(WEIGHTS_LABEL, minimise).values
-    return weights
+    return ledger.release(WEIGHTS_LABEL, minimise).values
 
 
 def weights_sensitivity(*, records: int, synthetic_rows: int, attributes: int, regularization: float) -> float:
@@ -355,7 +354,8 @@ def _add_up_points(
     gradient: FloatArray,
 ) -> float:
     """Adds up the sum of Theorem 4 for some codes, writes its derivatives to `gradient`, and gives the scores' sum."""
-    slices = [slice(start, start + size) for start, size in zip(find_starts(sizes), sizes, strict=True)]
+    layout = GroupLayout(sizes)
+    slices = [layout.get_slice(attribute) for attribute in range(layout.attributes)]
     waves = [np.exp(1j * np.outer(kernel[part], points)) for part in slices]
     factors = [codes[:, part] @ wave for part, wave in zip(slices, waves, strict=True)]
     # The product of all factors but one, without dividing by it: it may be 0. The point's weight goes with the bias.
@@ -373,7 +373,7 @@ def _add_up_points(
 
 def _sum_range(weights: FloatArray, *, sizes: tuple[int, ...]) -> tuple[float, float]:
     """The least and the largest w.x + b that any row could have."""
-    starts = find_starts(sizes)
+    starts = GroupLayout(sizes).starts
     low = weights[-1] + np.minimum.reduceat(weights[:-1], starts).sum()
     high = weights[-1] + np.maximum.reduceat(weights[:-1], starts).sum()
     return float(low), float(high)
@@ -382,7 +382,7 @@ def _sum_range(weights: FloatArray, *, sizes: tuple[int, ...]) -> tuple[float, f
 def _design(synthetic: ProbabilityArray, *, sizes: tuple[int, ...]) -> sparse.csr_matrix:
     """Writes probabilities of synthetic rows as a sparse table, with a column of ones at its end."""
     dense = np.array(synthetic, dtype=np.float64)
-    sums = np.add.reduceat(dense, find_starts(sizes), axis=1)
+    sums = np.add.reduceat(dense, GroupLayout(sizes).starts, axis=1)
     # Sums that are off by a float32's rounding would pass the length that the proofs rely on.
     dense /= np.repeat(sums, sizes, axis=1)
     return sparse.csr_matrix(np.hstack([dense, np.ones((len(dense), 1))]))

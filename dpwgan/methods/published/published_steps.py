@@ -114,8 +114,7 @@ class LossNoiseSteps:
 
     def train_generator(self) -> None:
         """Takes one generator step on the noisy loss of fresh rows (lines 8 to 19)."""
-        noise = self._noise_rng.standard_normal() if self._noise_multiplier > 0 else 0.0
-        self._trace_generator(tf.constant(noise, tf.float32))
+        self._trace_generator(tf.constant(self._noise_rng.standard_normal(), tf.float32))
 
     def differentiate_noisy_loss(
         self, inputs: Inputs, labels: tf.Tensor, *, bound: tf.Tensor, noise: tf.Tensor

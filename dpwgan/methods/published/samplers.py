@@ -86,8 +86,7 @@ class LabelledSampler(_NetworkSampler):
         """Draws the pictures that `LabelledImages` gives points of."""
         hidden = apply_hidden(self.weights, np.concatenate([latents, labels], axis=1))
         points = hidden @ self.weights[-2] + self.weights[-1]
-        pixels: Pixels = np.clip(points @ (self.frame.basis.pictures / self.frame.scale), 0.0, 1.0)
-        return pixels
+        return np.clip(points @ (self.frame.basis.pictures / self.frame.scale), 0.0, 1.0)
 
     def _fits(self) -> bool:
         return len(self.weights) == 4 and self.weights[-1].shape == (self.dimension,)
@@ -184,11 +183,6 @@ class RefinedTable:
     prior: ClassSampler
     weights: tuple[Floats, ...]
 
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Number of groups of each column."""
-        return tuple(part.size for part in self.prior.models[0].coarsening.parts)
-
     def sample(self, records: int, *, rng: np.random.Generator, chunk: int = 16_384) -> Iterator[EncodedTable]:
         """Draws rows in chunks. Privacy: post-processing of what was released; free, however often."""
         model = self.prior.models[0]
@@ -198,7 +192,7 @@ class RefinedTable:
 
     def refine(self, groups: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int32]:
         """The groups of the largest logits. Shapes: (n, columns) to the same."""
-        ends = np.cumsum([0, *self.sizes])
+        ends = np.cumsum([0, *self.prior.models[0].coarsening.sizes])
         one_hot = np.zeros((len(groups), ends[-1]), np.float32)
         np.put_along_axis(one_hot, groups.astype(np.int64) + ends[:-1], np.float32(1.0), axis=1)
         logits = KEPT * one_hot + apply_hidden(self.weights, one_hot) @ self.weights[-2] + self.weights[-1]
@@ -218,7 +212,7 @@ class RefinedTable:
         with reading_saved():
             weights = read_weights(directory / REFINED_FILE)
         model = cls(prior=prior, weights=weights)
-        if len(weights) < 4 or len(weights) % 2 or weights[-1].shape != (sum(model.sizes),):
+        if len(weights) < 4 or len(weights) % 2 or weights[-1].shape != (prior.models[0].coarsening.width,):
             raise InputError("the saved generator is damaged: its weights do not fit its columns")
         return model
 

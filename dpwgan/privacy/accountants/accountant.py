@@ -142,9 +142,6 @@ class Accountant(ABC):
     def __str__(self) -> str:
         return self.name
 
-    def __repr__(self) -> str:
-        return f"<{self.name} accountant: {self.version}>"
-
 
 class BasicAccountant(Accountant):
     """Accounts by basic composition alone: epsilons are added, and no delta is asked for.

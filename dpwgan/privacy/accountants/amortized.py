@@ -135,8 +135,7 @@ def amplified_epsilon(epsilon: FloatArray, *, sampling_probability: float) -> Fl
     # Above 30 both forms agree to the last digits, and the first one would overflow from 709 on.
     small = np.log1p(q * np.expm1(np.minimum(epsilon, 30.0)))
     large = epsilon + np.log(q + (1 - q) * np.exp(-np.maximum(epsilon, 30.0)))
-    result: FloatArray = np.where(epsilon > 30.0, large, small) * (1 + 1e-13)
-    return result
+    return np.where(epsilon > 30.0, large, small) * (1 + 1e-13)
 
 
 def gaussian_delta(epsilon: FloatArray, *, noise_multiplier: float) -> FloatArray:
@@ -195,8 +194,7 @@ def gaussian_epsilon(delta: FloatArray, *, noise_multiplier: float) -> FloatArra
         if not np.any(kept & (upper - lower > 1e-13 * upper)):
             break
         upper = np.where(kept, lower, upper)
-    result: FloatArray = np.where(gaussian_delta(np.zeros_like(target), noise_multiplier=s) <= target, 0.0, upper)
-    return result
+    return np.where(gaussian_delta(np.zeros_like(target), noise_multiplier=s) <= target, 0.0, upper)
 
 
 AMORTIZED = AmortizedAccountant()

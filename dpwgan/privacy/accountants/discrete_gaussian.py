@@ -84,5 +84,4 @@ def _log_spread(h: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     odd = np.arange(1, 2 * _TERMS, 2)
     with np.errstate(under="ignore"):
         terms = np.arctanh(np.exp(-2 * math.pi**2 * np.outer(np.maximum(h, _LEAST_SPREAD), odd)))
-    result: npt.NDArray[np.float64] = np.where(h < _LEAST_SPREAD, math.inf, 4 * terms.sum(axis=1))
-    return result
+    return np.where(h < _LEAST_SPREAD, math.inf, 4 * terms.sum(axis=1))

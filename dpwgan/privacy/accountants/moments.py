@@ -175,8 +175,7 @@ def bounded_range_divergences(length: float, *, orders: Sequence[float]) -> Floa
     # Each logarithm is off by some units in its own last place, or in that of the 1 near which it is taken.
     logarithms = 1 + np.abs(log_numerator) + np.abs(log_denominator) + abs(log_growth) + np.log(a)
     error = 32 * float(np.finfo(np.float64).eps) * logarithms * (1 + 1 / (a - 1))
-    result: FloatArray = np.minimum(np.minimum(exact + error, a * length**2 / 8), length)
-    return result
+    return np.minimum(np.minimum(exact + error, a * length**2 / 8), length)
 
 
 def sampled_gaussian_divergences(event: PoissonGaussian, *, orders: Sequence[float]) -> FloatArray:

@@ -205,8 +205,7 @@ class _Step:
                 low = np.log1p(np.maximum(np.expm1(np.minimum(losses, 30.0)) / q, -1.0))
                 high = losses - math.log(q) + np.log1p(-(1 - q) * np.exp(-np.maximum(losses, 30.0)))
             exponents = np.where(losses > 30.0, high, low)
-        result: FloatArray = exponents * self.stddev**2 + 0.5
-        return result
+        return exponents * self.stddev**2 + 0.5
 
     def discretise(self, *, removing: bool, cell: float, tail: float) -> "_Losses | None":
         """Puts one step's losses on the grid, upwards: step 2 of the module. None if it needs too many points.

@@ -24,7 +24,7 @@ import numpy as np
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import StableSelection
-from dpwgan.privacy.mechanisms.laplace import sample_discrete_laplace, usable_decay
+from dpwgan.privacy.mechanisms.laplace import PARTS, sample_two_sided, usable_decay
 
 
 def select_categories(
@@ -50,7 +50,7 @@ def select_categories(
     exact = np.array([int(counts[token]) for token in tokens], dtype=np.int64)
     if np.any(exact < 0):
         raise PrivacyError("Every count of a column's discovery must be at least 0.")
-    noisy = exact + sample_discrete_laplace(len(tokens), decay=decay, rng=rng)
+    noisy = exact + sample_two_sided(len(tokens), parts=PARTS, step=round(decay * PARTS), rng=rng)
     # A token that does not occur is never released, however it came to be listed.
     chosen = (noisy >= threshold) & (exact >= 1)
     return tuple(token for token, released in zip(tokens, chosen, strict=True) if released)

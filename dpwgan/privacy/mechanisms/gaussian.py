@@ -1,12 +1,10 @@
 """The Gaussian mechanism: adds Gaussian noise of the size that the charged event states."""
 
-import math
-
 import numpy as np
 import numpy.typing as npt
 
 from dpwgan.errors import PrivacyError
-from dpwgan.privacy.events import Gaussian
+from dpwgan.privacy.events import Gaussian, refuse_unless_positive
 
 
 def add_gaussian_noise(
@@ -26,6 +24,5 @@ def add_gaussian_noise(
     if not np.all(np.isfinite(array)):
         raise PrivacyError("Only finite values can be released with Gaussian noise.")
     stddev = event.noise_multiplier * sensitivity
-    if not (math.isfinite(stddev) and stddev > 0):
-        raise PrivacyError("The noise's stddev is not a positive finite number.")
+    refuse_unless_positive("stddev", stddev)
     return array + rng.normal(0.0, stddev, size=array.shape)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.errors import PrivacyError
-from dpwgan.privacy.events import Laplace
+from dpwgan.privacy.events import Laplace, check_whole
 
 IntegerArray = npt.NDArray[np.int64]
 
@@ -42,8 +42,7 @@ def add_laplace_noise(
     Raises: PrivacyError if a value is no whole number, or a number is out of range.
     Source: Dwork, McSherry, Nissim, Smith 2006; Canonne, Kamath, Steinke 2020, arXiv:2004.00010.
     """
-    if isinstance(sensitivity, bool) or not isinstance(sensitivity, int) or sensitivity < 1:
-        raise PrivacyError(f"The sensitivity of Laplace noise must be a whole number above 0; it is {sensitivity!r}.")
+    check_whole("The sensitivity of Laplace noise", sensitivity)
     array = np.asarray(values)
     if array.dtype.kind not in "iu":
         raise PrivacyError("Only whole numbers can be released with discrete Laplace noise.")
@@ -66,7 +65,7 @@ def find_scale(sensitivity: float, epsilon: float) -> tuple[int, int]:
 
 
 def usable_decay(decay: float) -> float:
-    """Rounds a decay down to the grid of `sample_discrete_laplace`.
+    """Rounds a decay, of a step, down to a whole number of `PARTS`, as `sample_two_sided` draws it.
 
     Raises: PrivacyError if nothing is left of it, or it is not finite: the noise would be unusable or absent.
     """
@@ -76,22 +75,13 @@ def usable_decay(decay: float) -> float:
     return min(math.floor(decay * PARTS), 32 * PARTS) / PARTS
 
 
-def sample_discrete_laplace(size: int, *, decay: float, rng: np.random.Generator) -> IntegerArray:
-    """Draws independent whole numbers z with probability (1 - a)/(1 + a) a^|z|, a = e^-decay, exactly.
+def sample_two_sided(size: int, *, parts: int, step: int, rng: np.random.Generator) -> IntegerArray:
+    """Draws independent whole numbers z with probability proportional to e^(-|z| step/parts), exactly.
 
-    Privacy: added to a count that one record moves by 1, it is decay-DP. The number of draws from `rng` depends on
-      what was drawn before, not on any count.
-    Units: `decay` must be a value that `usable_decay` returned: the inverse scale.
-    Raises: PrivacyError for any other decay.
+    Privacy: added to a count that one record moves by 1, it is (step/parts)-DP. How many numbers are drawn from `rng`
+      depends on what was drawn before, not on any count.
     Source: Canonne, Kamath, Steinke 2020, arXiv:2004.00010, Algorithms 1 and 2 (there, scale t/s).
     """
-    if decay != usable_decay(decay):
-        raise PrivacyError("The decay of discrete Laplace noise must lie on its grid.")
-    return sample_two_sided(size, parts=PARTS, step=round(decay * PARTS), rng=rng)
-
-
-def sample_two_sided(size: int, *, parts: int, step: int, rng: np.random.Generator) -> IntegerArray:
-    """Draws independent whole numbers z with probability proportional to e^(-|z| step/parts), exactly."""
     result = np.zeros(size, dtype=np.int64)
     waiting = np.arange(size)
     while waiting.size:

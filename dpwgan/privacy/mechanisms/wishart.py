@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.errors import PrivacyError
-from dpwgan.privacy.events import Wishart
+from dpwgan.privacy.events import Wishart, check_whole
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -48,8 +48,7 @@ def add_wishart_noise(
     Raises: PrivacyError if a value is no whole number, the matrix is not symmetric, or a number is out of range.
     Source: the module's theorem; after Jiang, Xie, Zhang 2016, arXiv:1511.05680; Wishart 1928 (the law).
     """
-    if isinstance(trace_bound, bool) or not isinstance(trace_bound, int) or trace_bound < 1:
-        raise PrivacyError(f"The trace bound of Wishart noise must be a whole number above 0; it is {trace_bound!r}.")
+    check_whole("The trace bound of Wishart noise", trace_bound)
     matrix = np.asarray(values)
     if matrix.dtype.kind not in "iu" or matrix.ndim != 2 or not np.array_equal(matrix, matrix.T):
         raise PrivacyError("Only symmetric matrices of whole numbers can be released with Wishart noise.")
@@ -81,8 +80,7 @@ def shrink_eigenvalues(values: Floats, *, scale: float) -> Floats:
     best = (1.0 - 2.0 * squares * (1.0 + squares) / np.square(1.0 - squares)) / places
     # Beyond the table a value is all but true.
     inside = np.interp(values / unit, shown[::-1], best[::-1], left=0.0)
-    result: Floats = np.where(values / unit > shown[0], values, unit * inside)
-    return result
+    return np.where(values / unit > shown[0], values, unit * inside)
 
 
 def _draw_gram(p: int, *, rng: np.random.Generator) -> Floats:

@@ -14,15 +14,11 @@ from dpwgan.critic.layer_noise import LayerNoise
 from dpwgan.critic.rows import densify
 from dpwgan.errors import PrivacyError
 from dpwgan.methods.published.discriminators import NoisyDiscriminator, NoisyProducts
-from tests.critic.tables import make_encoded
+from tests.critic.tables import flat, make_encoded
 
 CLIP, NOISE = 0.3, 0.7
 Places = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-
-
-def flat(tensors: Any) -> Floats:
-    return np.concatenate([np.asarray(tensor, np.float64).ravel() for tensor in tensors])
 
 
 class OfRows:

@@ -21,7 +21,7 @@ from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import Gaussian, Unprotected
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.encoded import EncodedTable, TableShape
-from tests.critic.tables import make_steps
+from tests.critic.tables import flat, make_steps
 from tests.methods.images import make_images
 from tests.methods.privacy_totals import total_rho
 from tests.methods.runs import fit as fit_run
@@ -55,7 +55,7 @@ def test_step_moves_by_the_clip_norm_at_most_when_a_record_is_taken_out_wherever
     step = FusedStep(points, plan=made.steps, steps=steps, **parts)
 
     def total(rows: Any) -> Any:
-        return np.concatenate([np.ravel(part) for part in step.clipped_sums(tf.constant(rows))[0]])
+        return flat(step.clipped_sums(tf.constant(rows))[0])
 
     batch = np.arange(3, 80, 2)
     there = total(batch)

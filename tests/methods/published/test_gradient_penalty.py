@@ -22,7 +22,7 @@ from dpwgan.methods.published.gradient_penalty import (
 )
 from dpwgan.methods.published.networks import Networks
 from tests.critic.games import make_networks
-from tests.critic.tables import make_encoded, make_steps
+from tests.critic.tables import flat, length, make_encoded, make_steps
 from tests.plans import make_terms
 
 PLAIN = ("images", "table")
@@ -49,10 +49,6 @@ def make_step(networks: Networks, *, plan: TrainingDesign, kind: Any = PrivatePe
 
 def take(match: Match, row: int) -> Match:
     return Match(*(part[row : row + 1] for part in match))
-
-
-def length(gradients: list[Any]) -> float:
-    return float(np.sqrt(sum(np.sum(np.asarray(gradient, np.float64) ** 2) for gradient in gradients)))
 
 
 @pytest.mark.parametrize("kind", ["images", "points", "table"])
@@ -147,7 +143,7 @@ def test_noise_of_a_step_is_what_was_drawn_for_it_when_the_batch_is_empty():
     plan = make_plan(l2_clip_norm=2.0)
     step = make_step(make_networks("table"), plan=plan, kind=Kept)
     step(np.arange(0), learning_rate=1.0)
-    noise = np.concatenate([np.ravel(part) for part in step.seen]) * plan.expected_batch_size
+    noise = flat(step.seen) * plan.expected_batch_size
     np.testing.assert_allclose(noise, make_steps(plan).draw_normal_numbers(noise.size), rtol=1e-5)
 
 
@@ -209,8 +205,7 @@ def test_step_is_the_mean_of_all_noisy_halves_and_the_last_generated_one_when_me
         )
         mean, scale = 0.9 * mean + 0.1 * noisy, 0.9 * scale + 0.1
         known = 0.75 * known - 0.5 * (mean / scale + generated)
-    found = np.concatenate([weight.numpy().ravel() for weight in weights])
-    np.testing.assert_allclose(found, known, rtol=1e-4)
+    np.testing.assert_allclose(flat(weights), known, rtol=1e-4)
 
 
 def test_descent_goes_on_as_it_would_have_when_its_variables_are_brought_back():
