@@ -32,13 +32,15 @@ _FUNCTIONS = {
     },
     "TemporalExpr": {
         *("Year", "IsoYear", "Quarter", "Month", "Week", "WeekDay", "Day", "OrdinalDay"),
-        *("Hour", "Minute", "Second", "ToString", "OffsetBy"),
+        *("Hour", "Minute", "Second", "ToString"),
     },
     "Sql": {"ToFloat", "Round"},
     "Pow": {"Generic", "Sqrt", "Cbrt"},
     **{key: {""} for key in ("Abs", "Sign", "Floor", "Ceil", "Log", "Exp", "Coalesce", "FillNull")},
     **{key: {""} for key in ("MinHorizontal", "MaxHorizontal")},
 }
+# A time moved by an interval.
+_MOVE = {"TemporalExpr": "OffsetBy"}
 _ROUNDING = 1e-13
 _MIXED = "compares or combines columns and constants of kinds that do not go together"
 # A date is the beginning of its day.
@@ -95,6 +97,7 @@ def read_sql(text: str) -> RowExpression:
     try:
         # A cast that fails gives NULL, as one row must not end the run for all.
         node = json.loads(_serialize(pl.sql_expr(text)).replace('"options":"Strict"', '"options":"NonStrict"'))
+        node = _spell_out(node)
         _deserialize(node)
     except (pl.exceptions.PolarsError, ValueError, TypeError):
         raise ConditionError("is not an SQL expression that polars can read") from None
@@ -108,6 +111,39 @@ def read_sql(text: str) -> RowExpression:
         sides=tuple((_deserialize(left), _deserialize(right)) for left, right in reader.sides),
         texts=tuple(reader.texts),
     )
+
+
+def _spell_out(node: Any) -> Any:
+    """The expression with `x IN (1, 2)` as `x = 1 OR x = 2`, where the list is of numbers, truth values or moments."""
+    if isinstance(node, list):
+        return [_spell_out(part) for part in node]
+    if not isinstance(node, dict) or "Literal" in node:
+        return node
+    node = {key: _spell_out(part) for key, part in node.items()}
+    content = node.get("Function", {})
+    if "IsIn" not in str(content.get("function")):
+        return node
+    side, constants = content["input"]
+    listed = _list_constants(constants)
+    if not listed or any(isinstance(constant, str) for constant in listed):
+        return node
+    spelt = [_join(side, "Eq", json.loads(_serialize(pl.lit(constant)))) for constant in listed]
+    while len(spelt) > 1:  # two by two, so that a long list does not make a deep tree
+        pairs = zip(spelt[::2], spelt[1::2], strict=False)
+        spelt = [_join(left, "Or", right) for left, right in pairs] + spelt[len(spelt) // 2 * 2 :]
+    return spelt[0]
+
+
+def _join(left: Any, operation: str, right: Any) -> Any:
+    return {"BinaryExpr": {"left": left, "op": operation, "right": right}}
+
+
+def _list_constants(node: Any) -> list[Any]:
+    """What a constant is, or a list of constants holds but for NULL; nothing if the node is neither."""
+    if "Literal" not in node:
+        return []
+    found = pl.select(_deserialize(node)).to_series()
+    return (found.explode() if found.dtype == pl.List else found).drop_nulls().to_list()
 
 
 def find_type(expression: RowExpression, types: Mapping[str, pl.DataType]) -> pl.DataType:
@@ -143,6 +179,7 @@ def _settle(node: Any, probe: pl.DataFrame) -> Any:
     if not isinstance(node, dict) or "Literal" in node:
         return node
     node = {key: _settle(part, probe) for key, part in node.items()}
+    node = _keep_hours(node, probe)
     operation, sides = _split(node)
     if operation not in _COMPARISONS or all("Column" in side or "Literal" in side for side in sides):
         return node
@@ -155,7 +192,24 @@ def _settle(node: Any, probe: pl.DataFrame) -> Any:
     is_near = (left - right).abs() < _ROUNDING * (_weigh(sides[0]) + _weigh(sides[1]))
     settled = pl.when(is_near).then(right).otherwise(left)
     left_node, right_node = (json.loads(_serialize(side)) for side in (settled, right))
-    return {"BinaryExpr": {"left": left_node, "op": operation, "right": right_node}}
+    return _join(left_node, operation, right_node)
+
+
+def _keep_hours(node: Any, probe: pl.DataFrame) -> Any:
+    """The expression, of dates that are moved by a time with the beginnings of their days: a date drops the hours."""
+    operation, sides = _split(node)
+    if operation not in ("Plus", "Minus", "OffsetBy"):
+        return node
+    types = probe.select(_deserialize(side).alias(str(place)) for place, side in enumerate(sides)).dtypes
+    if pl.Date not in types or (operation != "OffsetBy" and pl.Duration not in types):
+        return node
+    moments = [
+        json.loads(_serialize(_deserialize(side).cast(MOMENT))) if kind == pl.Date else side
+        for side, kind in zip(sides, types, strict=True)
+    ]
+    if operation == "OffsetBy":
+        return {"Function": {"input": moments, "function": _MOVE}}
+    return _join(moments[0], operation, moments[1])
 
 
 def _weigh(node: Any) -> pl.Expr:
@@ -177,6 +231,8 @@ def _split(node: Any) -> tuple[str, list[Any]]:
     if kind == "BinaryExpr":
         return content["op"], [content["left"], content["right"]]
     function = content["function"] if kind == "Function" else ""
+    if function == _MOVE:
+        return "OffsetBy", content["input"]
     sql = function.get("Sql") if isinstance(function, dict) else ""
     return (sql["Binary"], content["input"]) if isinstance(sql, dict) and "Binary" in sql else ("", [])
 
@@ -238,9 +294,8 @@ class _Reader:
         self.read(*inputs, plain=name == "Boolean" and which in _LOGIC)
 
     def _read_texts(self, side: Any, constants: Any) -> None:
-        if "Column" in side and "Literal" in constants:
-            found = pl.select(_deserialize(constants)).to_series()
-            listed = found.explode() if found.dtype == pl.List else found
+        if "Column" in side:
+            listed = _list_constants(constants)
             self.texts.extend((side["Column"], text) for text in listed if isinstance(text, str))
 
     def _read_pair(self, operation: str, sides: list[Any]) -> None:

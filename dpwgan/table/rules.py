@@ -1,7 +1,7 @@
 """Rules between columns: which rows break one, on the typed values of their cells, each row by itself."""
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,17 @@ import polars as pl
 from dpwgan.errors import quote
 from dpwgan.table.codecs import Codec, Derivation, make_codec, make_derivation
 from dpwgan.table.conditions import ConditionError, RowExpression, find_type, read_sql
-from dpwgan.table.schema import CategoricalColumn, FunctionColumn, Kind, Rule, Schema, TrainedColumn, UndiscoveredColumn
+from dpwgan.table.numerals import read_number
+from dpwgan.table.schema import (
+    CategoricalColumn,
+    DerivedColumn,
+    FunctionColumn,
+    Kind,
+    Rule,
+    Schema,
+    TrainedColumn,
+    UndiscoveredColumn,
+)
 
 Flags = npt.NDArray[np.bool_]
 
@@ -44,9 +54,17 @@ class RuleBook:
         # All of them see the values as they came, whatever the names of the columns that they are written into.
         kept = values.with_columns(one.fill_null(True).alias(name) for name, one in read.items())
         return [
-            ~kept.get_column(str(place)).to_numpy() if str(place) in read else break_combinations(rule, values)
+            ~kept.get_column(str(place)).to_numpy() if str(place) in read else self._break_combinations(rule, values)
             for place, rule in enumerate(self.rules)
         ]
+
+    def _break_combinations(self, rule: Rule, values: pl.DataFrame) -> Flags:
+        """Which of (n,) rows of values break a rule that lists combinations. Shapes: (n,)."""
+        seen = values.select(rule.columns)
+        listed = _list_combinations(rule, tuple(self._codecs[name] for name in rule.columns), tuple(seen.dtypes))
+        marked = seen.join(listed, on=rule.columns, how="left", nulls_equal=True, maintain_order="left")
+        is_listed: Flags = marked.get_column("").is_not_null().to_numpy()
+        return ~is_listed if rule.allowed else is_listed
 
 
 def read_condition(text: str, schema: Schema) -> RowExpression:
@@ -119,34 +137,36 @@ class CellReader:
     """Reads one column's cells in lists of combinations. Raises: ConditionError if no rule may read the column."""
 
     def __init__(self, name: str, schema: Schema) -> None:
-        get_value_type(name, schema)
-        self._column = column = schema.by_name[name]
-        self._codec = make_codec(column) if isinstance(column, TrainedColumn) else None
+        is_number = get_value_type(name, schema).is_numeric()
+        column = schema.by_name[name]
+        passed_on = (
+            schema.by_name[column.source] if isinstance(column, DerivedColumn) and column.missing is None else column
+        )
+        missing = getattr(passed_on, "missing", ())
+        self._name, self._missing = name, (missing,) if isinstance(missing, str) else missing
+        self._find: Callable[[str], str | None] = lambda cell: cell
+        if isinstance(column, TrainedColumn):
+            self._find = make_codec(column).get_canonical
+        elif is_number:
+            self._find = lambda cell: None if read_number(cell) is None else cell
 
     def read(self, cell: str) -> str | None:
         """The cell as the output writes it, None where it means not available. Raises: ConditionError if illegal."""
-        if self._codec is None:
-            return None if cell in (getattr(self._column, "missing", None) or ()) else cell
-        canonical = self._codec.get_canonical(cell)
-        if canonical is None:
-            raise ConditionError(f"lists cells of {quote(self._column.name)} that the specs do not allow")
-        return None if canonical in self._codec.missing else canonical
-
-
-def break_combinations(rule: Rule, values: pl.DataFrame) -> Flags:
-    """Which of (n,) rows of values break a rule that lists combinations. Shapes: (n,)."""
-    seen = values.select(rule.columns)
-    listed = _list_combinations(rule, tuple(seen.dtypes))
-    marked = seen.join(listed, on=rule.columns, how="left", nulls_equal=True, maintain_order="left")
-    is_listed: Flags = marked.get_column("").is_not_null().to_numpy()
-    return ~is_listed if rule.allowed else is_listed
+        found = cell if cell in self._missing else self._find(cell)
+        if found is None:
+            raise ConditionError(f"lists cells of {quote(self._name)} that the specs do not allow")
+        return None if found in self._missing else found
 
 
 @functools.lru_cache(maxsize=64)
-def _list_combinations(rule: Rule, types: tuple[pl.DataType, ...]) -> pl.DataFrame:
+def _list_combinations(rule: Rule, codecs: tuple[Codec, ...], types: tuple[pl.DataType, ...]) -> pl.DataFrame:
     """A rule's combinations as values of these types, each once, marked in a column without a name."""
-    columns = {
-        name: pl.Series([cells[place] for cells in rule.combinations], dtype=pl.String).cast(kind)
-        for place, (name, kind) in enumerate(zip(rule.columns, types, strict=True))
-    }
+    columns = {}
+    for place, (codec, kind) in enumerate(zip(codecs, types, strict=True)):
+        cells = pl.Series(rule.columns[place], [row[place] for row in rule.combinations], dtype=pl.String)
+        if kind == pl.Boolean or kind.is_temporal():
+            values = codec.get_values(cells.fill_null("").to_frame())
+        else:  # by themselves, as a list that was found in a table may lack some
+            values = cells if kind == pl.String else cells.cast(pl.Float64).cast(kind)
+        columns[cells.name] = values
     return pl.DataFrame(columns).unique().with_columns(pl.lit(True).alias(""))

@@ -158,7 +158,10 @@ class ComputedRule(Derivation):
         values = found.cast(pl.Float64)
         values = values.set(~values.is_finite().fill_null(True), None)
         steps = (values * self._steps).round(mode="half_to_even")
-        return steps.cast(pl.Int64, strict=False) if self._column.gives == "whole" else steps / self._steps
+        if self._column.gives == "whole":
+            return steps.cast(pl.Int64, strict=False)
+        # By numpy: polars multiplies by what is nearest to 1 / 100, which makes another double of large amounts.
+        return pl.Series(steps.to_numpy() / self._steps, nan_to_null=True)
 
     def check(self, frame: pl.DataFrame, findings: Findings) -> None:
         """As all do; blanks around a cell do not count. Rows with an illegal source cell are left to its column."""
