@@ -56,13 +56,22 @@ class Entry:
 
     def write(self) -> dict[str, Any]:
         """The column's keys in the order of docs/specs.md, null where the dictionary leaves one open."""
-        keys: dict[str, Any] = {"type": self.type, "description": self.description or (), **self.more}
+        kind, given, nothing = self.type, self.values, {"", *self.missing}
+        true, false = self.true or (self.false and ("true", "1")), self.false or (self.true and ("false", "0"))
+        if kind == "boolean" and (nothing >= {*true} or nothing >= {*false}) and (true or false):
+            kind, given = "enum", (*true, *false)  # a mark, or nothing
+        optional = self.optional or "" in (*self.missing, *true, *false, *(given or ()))
+        # What means not available is no value, whatever a dictionary calls it as well.
+        true, false, values = (
+            [cell for cell in cells or () if str(cell) not in nothing] for cells in (true, false, given)
+        )
+        keys: dict[str, Any] = {"type": kind, "description": self.description or (), **self.more}
         if self.type == "string":
             keys["uuid"] = True
-        elif self.type == "enum" and not keys.keys() & {"values_from", "count"}:
-            keys["values"] = None if self.values is None else list(dict.fromkeys(self.values))
-        elif self.type == "boolean":
-            keys.update(true=_fold(self.true), false=_fold(self.false))
+        elif kind == "enum" and not keys.keys() & {"values_from", "count"}:
+            keys["values"] = list(dict.fromkeys(values)) or None
+        elif kind == "boolean":
+            keys.update(true=_fold(true), false=_fold(false))
         elif self.type in ("date", "datetime"):
             keys.update(format=self.format, min=self.minimum, max=self.maximum)
         elif self.type == "time":
@@ -70,9 +79,9 @@ class Entry:
         elif self.type in ("integer", "float") and "uuid" not in keys:
             keys.update(min=self.minimum, max=self.maximum, decimals=() if self.decimals is None else self.decimals)
         if self.type != "text" and "uuid" not in keys:
-            cells = _fold(self.missing) if self.type == "boolean" else dict.fromkeys(self.missing)
+            cells = _fold(self.missing) if kind == "boolean" else dict.fromkeys(self.missing)
             keys["missing"] = [cell for cell in cells if cell != ""]
-            keys["optional"] = True if self.optional or "" in self.missing else ()
+            keys["optional"] = True if optional else ()
         return {key: keys[key] for key in KEYS if key in keys and keys[key] not in ((), [])}
 
 

@@ -40,7 +40,7 @@ class TableEncoder:
     """Turns tables of string cells into encoded tables and back, column by column, by public rules alone.
 
     Privacy: the encoder holds nothing of any row. Encoding acts on each row by itself; decoding is post-processing.
-    Raises: SpecsError if a column cannot be acted on or none is left to train; DataError if header and specs differ.
+    Raises: SpecsError if a column's list of cells is not discovered yet; DataError if header and specs differ.
     """
 
     def __init__(self, schema: Schema, header: Sequence[str]) -> None:
@@ -51,8 +51,6 @@ class TableEncoder:
         self.schema = schema
         self.header = tuple(filter(schema.is_written, header))
         self.spans = lay_out_spans(schema)
-        if not self.spans:
-            raise SpecsError("The specs leave no column to train on.")
         self._trained = make_codecs(schema.columns)
         self._derived = {
             column.name: make_derivation(column, self._trained)

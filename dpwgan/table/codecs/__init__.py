@@ -45,7 +45,7 @@ _CODECS: dict[type[TrainedColumn], Callable[[Any], TrainedCodec]] = {
 
 
 def make_codec(column: TrainedColumn) -> TrainedCodec:
-    """Chooses the codec of a trained column. Raises: SpecsError if what its specs ask for cannot be acted on."""
+    """Chooses the codec of a trained column. Raises: SpecsError if its range or digits cannot be acted on."""
     return _CODECS[type(column)](column)
 
 
@@ -60,5 +60,5 @@ def make_codecs(columns: Sequence[Column]) -> dict[str, TrainedCodec]:
 
 
 def make_derivation(column: FunctionColumn, codecs: Mapping[str, TrainedCodec]) -> Derivation:
-    """Makes the function of a column from the codecs of its sources. Raises: SpecsError if it is not one of theirs."""
+    """Makes the function of a column from the codecs of its sources."""
     return DerivedRule(column, codecs) if isinstance(column, DerivedColumn) else ComputedRule(column, codecs)

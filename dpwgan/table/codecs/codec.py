@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from dpwgan.errors import DpwganError, SpecsError, quote
+from dpwgan.errors import DpwganError, quote
 from dpwgan.table.encoded import Numbers
 from dpwgan.table.findings import Findings
 from dpwgan.table.schema import TrainedColumn
@@ -67,12 +67,10 @@ class Codec(ABC):
 class TrainedCodec(Codec):
     """A column that methods see, both ways: each cell by itself, and whatever a method gives back becomes legal.
 
-    Raises: SpecsError if the column's `out_of_domain` rule, range or digits cannot be acted on.
+    Raises: SpecsError if the column's range or digits cannot be acted on.
     """
 
     def __init__(self, column: TrainedColumn) -> None:
-        if column.out_of_domain == "missing" and not column.missing:
-            raise SpecsError(f'Column {quote(column.name)}: "out_of_domain": "missing" needs a missing code.')
         self.name, self.missing = column.name, column.missing
 
     sources: tuple[str, ...] = ()
