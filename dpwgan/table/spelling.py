@@ -54,6 +54,9 @@ _SPACES = " \t\n\r\v\f"
 # Numbers that `Speller` writes as polars does but for a ".0" at the end, thirty times as fast.
 _DIGITS = r"^(|0|-?[1-9]\d*|-?[1-9]\d*\.\d*[1-9]|-?0\.\d{0,3}[1-9](\d*[1-9])?)$"
 
+# numpy has no such numbers.
+_WIDE = (pl.Int128, pl.UInt128)
+
 # Up to here pandas reads a fraction as the nearest double, and its digits can be had back from the double.
 _MOST_DIGITS = 15
 
@@ -90,9 +93,9 @@ def spell_values(values: pl.Series, speller: Speller, findings: Findings) -> pl.
         if digits.str.contains(_DIGITS).all():
             return digits
     cells: list[Cell]
-    if kind.is_nested():
+    if kind.is_nested() or kind == pl.Object:
         cells, places = [_NO_TYPE], np.zeros(len(values), np.int64)
-    elif (kind.is_numeric() and not kind.is_decimal()) or kind == pl.Boolean:
+    elif kind.is_float() or kind == pl.Boolean or (kind.is_integer() and kind not in _WIDE):
         # As an array, so that a float32 is written with its own digits and not with those of the double it becomes.
         filled = values.fill_null(False if kind == pl.Boolean else 0).to_numpy()
         distinct, places = np.unique(filled, return_inverse=True)
