@@ -128,7 +128,8 @@ def taken(folder: Path) -> None:
 def nested(folder: Path) -> None:
     import polars as pl
 
-    pl.DataFrame({name: [[SECRET]] for name in SPECS}).write_parquet(folder / "data.parquet")
+    cells = {**{name: ["1"] for name in SPECS}, "age": [[SECRET]]}
+    pl.DataFrame(cells).write_parquet(folder / "data.parquet")
 
 
 def damaged_gzip(folder: Path) -> None:
