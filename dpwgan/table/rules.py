@@ -8,7 +8,7 @@ import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import quote
-from dpwgan.table.codecs import Codec, Derivation, make_codec, make_derivation
+from dpwgan.table.codecs import Derivation, ReadCodec, make_codec, make_derivation
 from dpwgan.table.conditions import ConditionError, RowExpression, find_type, read_sql
 from dpwgan.table.numerals import read_number
 from dpwgan.table.schema import (
@@ -34,7 +34,7 @@ class RuleBook:
       all else.
     """
 
-    def __init__(self, rules: Sequence[Rule], codecs: Mapping[str, Codec]) -> None:
+    def __init__(self, rules: Sequence[Rule], codecs: Mapping[str, ReadCodec]) -> None:
         self.rules = tuple(rules)
         self._conditions = [None if rule.sql is None else read_sql(rule.sql) for rule in rules]
         self.columns = tuple(dict.fromkeys(name for rule in rules for name in rule.columns))
@@ -159,7 +159,7 @@ class CellReader:
 
 
 @functools.lru_cache(maxsize=64)
-def _list_combinations(rule: Rule, codecs: tuple[Codec, ...], types: tuple[pl.DataType, ...]) -> pl.DataFrame:
+def _list_combinations(rule: Rule, codecs: tuple[ReadCodec, ...], types: tuple[pl.DataType, ...]) -> pl.DataFrame:
     """A rule's combinations as values of these types, each once, marked in a column without a name."""
     columns = {}
     for place, (codec, kind) in enumerate(zip(codecs, types, strict=True)):

@@ -5,7 +5,7 @@ from typing import Any
 
 from dpwgan.table.calendar import CalendarColumn, LaterColumn
 from dpwgan.table.codecs.categories import BooleanCodec, CategoricalCodec
-from dpwgan.table.codecs.codec import Codec, EncodedCells, TrainedCodec
+from dpwgan.table.codecs.codec import Codec, EncodedCells, ReadCodec, TrainedCodec
 from dpwgan.table.codecs.derived import ComputedRule, Derivation, DerivedRule
 from dpwgan.table.codecs.later import LaterCodec
 from dpwgan.table.codecs.moments import MomentCodec
@@ -28,6 +28,7 @@ __all__ = [
     "FixedCell",
     "FreshIdentifiers",
     "MomentCodec",
+    "ReadCodec",
     "make_codec",
     "make_codecs",
     "make_derivation",

@@ -56,15 +56,22 @@ class Codec(ABC):
     def count_illegal(self, frame: pl.DataFrame) -> int:
         """Counts the rows of the output whose cell, a text, is illegal."""
 
+
+class ReadCodec(Codec):
+    """A column that rules between columns may read."""
+
+    sources: tuple[str, ...]
+    """Other columns, without whose cells those of this one say nothing."""
+
     @abstractmethod
     def get_values(self, frame: pl.DataFrame) -> pl.Series:
-        """What rules between columns see of (n,) rows of cells, real or of the output: NULL for not available.
+        """What rules see of (n,) rows of cells, real or of the output: NULL for not available.
 
         Its type does not depend on the rows. An illegal cell is NULL, or what it is taken for.
         """
 
 
-class TrainedCodec(Codec):
+class TrainedCodec(ReadCodec):
     """A column that methods see, both ways: each cell by itself, and whatever a method gives back becomes legal.
 
     Raises: SpecsError if the column's range or digits cannot be acted on.
@@ -73,8 +80,7 @@ class TrainedCodec(Codec):
     def __init__(self, column: TrainedColumn) -> None:
         self.name, self.missing = column.name, column.missing
 
-    sources: tuple[str, ...] = ()
-    """Other columns, without whose cells those of this one say nothing."""
+    sources = ()
 
     def encode_row(self, frame: pl.DataFrame, findings: Findings) -> EncodedCells:
         """Encodes (n,) cells beside the others of their rows. As `encode`."""

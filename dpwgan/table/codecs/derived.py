@@ -11,20 +11,16 @@ import numpy as np
 import polars as pl
 
 from dpwgan.errors import quote
-from dpwgan.table.codecs.codec import Codec, Flags, TrainedCodec, list_distinct
+from dpwgan.table.codecs.codec import Flags, ReadCodec, TrainedCodec, list_distinct
 from dpwgan.table.codecs.numbers import read_numbers
 from dpwgan.table.conditions import read_sql
 from dpwgan.table.findings import Findings
-from dpwgan.table.numerals import BLANKS, read_number
+from dpwgan.table.numerals import BLANKS, WHOLE_NUMBER, read_number
 from dpwgan.table.schema import ComputedColumn, DerivedColumn, Kind, write_whole
 
-WHOLE_NUMBER = re.compile(r"-?[0-9]+", re.ASCII)
 
-
-class Derivation(Codec):
+class Derivation(ReadCodec):
     """The function from the cells of a row's `sources` to a cell of this column, for whole columns of them."""
-
-    sources: tuple[str, ...]
 
     @abstractmethod
     def check(self, frame: pl.DataFrame, findings: Findings) -> None:
