@@ -95,9 +95,7 @@ def _make_expression(expression: RowExpression, types: tuple[tuple[str, pl.DataT
 def read_sql(text: str) -> RowExpression:
     """Reads an SQL expression on a row. Raises: ConditionError."""
     try:
-        # A cast that fails gives NULL, as one row must not end the run for all.
-        node = json.loads(_serialize(pl.sql_expr(text)).replace('"options":"Strict"', '"options":"NonStrict"'))
-        node = _spell_out(node)
+        node = _spell_out(_write(pl.sql_expr(text)))
         _deserialize(node)
     except (pl.exceptions.PolarsError, ValueError, TypeError):
         raise ConditionError("is not an SQL expression that polars can read") from None
@@ -114,12 +112,17 @@ def read_sql(text: str) -> RowExpression:
 
 
 def _spell_out(node: Any) -> Any:
-    """The expression with `x IN (1, 2)` as `x = 1 OR x = 2`, where the list is of numbers, truth values or moments."""
+    """The expression with `x IN (1, 2)` as `x = 1 OR x = 2`, where the list is of numbers, truth values or moments.
+
+    A cast that fails gives NULL, as one row must not end the run for all.
+    """
     if isinstance(node, list):
         return [_spell_out(part) for part in node]
     if not isinstance(node, dict) or "Literal" in node:
         return node
     node = {key: _spell_out(part) for key, part in node.items()}
+    if node.get("options") == "Strict":
+        node["options"] = "NonStrict"
     content = node.get("Function", {})
     if "IsIn" not in str(content.get("function")):
         return node
@@ -127,15 +130,11 @@ def _spell_out(node: Any) -> Any:
     listed = _list_constants(constants)
     if not listed or any(isinstance(constant, str) for constant in listed):
         return node
-    spelt = [_join(side, "Eq", json.loads(_serialize(pl.lit(constant)))) for constant in listed]
+    spelt = [_deserialize(side) == constant for constant in listed]
     while len(spelt) > 1:  # two by two, so that a long list does not make a deep tree
         pairs = zip(spelt[::2], spelt[1::2], strict=False)
-        spelt = [_join(left, "Or", right) for left, right in pairs] + spelt[len(spelt) // 2 * 2 :]
-    return spelt[0]
-
-
-def _join(left: Any, operation: str, right: Any) -> Any:
-    return {"BinaryExpr": {"left": left, "op": operation, "right": right}}
+        spelt = [left | right for left, right in pairs] + spelt[len(spelt) // 2 * 2 :]
+    return _write(spelt[0])
 
 
 def _list_constants(node: Any) -> list[Any]:
@@ -191,8 +190,7 @@ def _settle(node: Any, probe: pl.DataFrame) -> Any:
     # Below, not at most: what is infinite is near nothing.
     is_near = (left - right).abs() < _ROUNDING * (_weigh(sides[0]) + _weigh(sides[1]))
     settled = pl.when(is_near).then(right).otherwise(left)
-    left_node, right_node = (json.loads(_serialize(side)) for side in (settled, right))
-    return _join(left_node, operation, right_node)
+    return {"BinaryExpr": {"left": _write(settled), "op": operation, "right": _write(right)}}
 
 
 def _keep_hours(node: Any, probe: pl.DataFrame) -> Any:
@@ -204,12 +202,12 @@ def _keep_hours(node: Any, probe: pl.DataFrame) -> Any:
     if pl.Date not in types or (operation != "OffsetBy" and pl.Duration not in types):
         return node
     moments = [
-        json.loads(_serialize(_deserialize(side).cast(MOMENT))) if kind == pl.Date else side
+        _write(_deserialize(side).cast(MOMENT)) if kind == pl.Date else side
         for side, kind in zip(sides, types, strict=True)
     ]
     if operation == "OffsetBy":
         return {"Function": {"input": moments, "function": _MOVE}}
-    return _join(moments[0], operation, moments[1])
+    return {"BinaryExpr": {"left": moments[0], "op": operation, "right": moments[1]}}
 
 
 def _weigh(node: Any) -> pl.Expr:
@@ -237,11 +235,11 @@ def _split(node: Any) -> tuple[str, list[Any]]:
     return (sql["Binary"], content["input"]) if isinstance(sql, dict) and "Binary" in sql else ("", [])
 
 
-def _serialize(expression: pl.Expr) -> str:
-    """Its JSON, which alone says in full what polars has read."""
+def _write(expression: pl.Expr) -> Any:
+    """Its node, which alone says in full what polars has read."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return expression.meta.serialize(format="json")
+        return json.loads(expression.meta.serialize(format="json"))
 
 
 def _deserialize(node: Any) -> pl.Expr:

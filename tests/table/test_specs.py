@@ -561,6 +561,7 @@ REFUSED_FILES: dict[str, tuple[bytes, str]] = {
     "infinity": (b'{"A": {"type": "float", "min": 0, "max": Infinity}}', "hold Infinity"),
     "1e999": (b'{"A": {"type": "float", "min": 0, "max": 1e999}}', "too large for a double"),
     "deep": (b'{"A": ' + b"[" * 100_000, "not JSON"),
+    "objects in objects": (b'{"A": ' + b'{"B": ' * 600 + b"1" + b"}" * 601, "too deep to be read"),
     "number of 5,000 digits": (b'{"A": {"type": "enum", "count": ' + b"9" * 5000 + b"}}", "not JSON"),
 }
 
