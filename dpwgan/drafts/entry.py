@@ -36,8 +36,8 @@ class Entry:
     """What is said of a column; None where nothing is.
 
     `type` "string" is a row name. `minimum` and `maximum` are numbers, or texts in the column's `format`. `true` and
-    `false` are the spellings of a boolean. `missing` are the cells that mean not available; `optional` says that the
-    empty cell is one. `more` are keys of the specs as they are.
+    `false` are the spellings of a boolean. `missing` are the cells that mean not available, "" among them.
+    `more` are keys of the specs as they are.
     """
 
     name: str
@@ -51,7 +51,6 @@ class Entry:
     decimals: int | None = None
     format: str | None = None
     missing: Sequence[str] = ()
-    optional: bool = False
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def write(self) -> dict[str, Any]:
@@ -60,7 +59,7 @@ class Entry:
         true, false = self.true or (self.false and ("true", "1")), self.false or (self.true and ("false", "0"))
         if kind == "boolean" and (nothing >= {*true} or nothing >= {*false}) and (true or false):
             kind, given = "enum", (*true, *false)  # a mark, or nothing
-        optional = self.optional or "" in (*self.missing, *true, *false, *(given or ()))
+        optional = "" in (*self.missing, *true, *false, *(given or ()))
         # What means not available is no value, whatever a dictionary calls it as well.
         true, false, values = (
             [cell for cell in cells or () if str(cell) not in nothing] for cells in (true, false, given)
