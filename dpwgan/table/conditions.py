@@ -12,7 +12,6 @@ from typing import Any
 import polars as pl
 
 from dpwgan.errors import quote
-from dpwgan.table.calendar import DAY
 from dpwgan.table.moments import MOMENT
 
 MIRRORED = {"Lt": "Gt", "LtEq": "GtEq", "Gt": "Lt", "GtEq": "LtEq", "Eq": "Eq", "NotEq": "NotEq"}
@@ -135,14 +134,6 @@ def _spell_out(node: Any) -> Any:
         pairs = zip(spelt[::2], spelt[1::2], strict=False)
         spelt = [left | right for left, right in pairs] + spelt[len(spelt) // 2 * 2 :]
     return _write(spelt[0])
-
-
-def _list_constants(node: Any) -> list[Any]:
-    """What a constant is, or a list of constants holds but for NULL; nothing if the node is neither."""
-    if "Literal" not in node:
-        return []
-    found = pl.select(_deserialize(node)).to_series()
-    return (found.explode() if found.dtype == pl.List else found).drop_nulls().to_list()
 
 
 def find_type(expression: RowExpression, types: Mapping[str, pl.DataType]) -> pl.DataType:
@@ -332,20 +323,22 @@ _LOGICAL: list[Any] = [{"Boolean": name} for name in sorted(_LOGIC)]
 
 def _read_constant(node: Any) -> float | None:
     """A number, or a moment as it is counted."""
-    kind, value = _read_literal(node)
-    if kind == "Decimal":
-        return float(value[0] / 10 ** value[2])
-    if kind == "Date":
-        return float(value * DAY)
-    if kind == "Time":
-        return float(value / 1_000)  # polars counts nanoseconds of the day
-    if kind == "Datetime":
-        return float(value[0]) if value[1] == "Microseconds" else None
-    return float(value) if kind.startswith(("Int", "UInt", "Float")) else None
+    found = _read_literal(node)
+    if found is None or found.null_count():
+        return None
+    if found.dtype == pl.Time:
+        return float(found.cast(pl.Int64).item() / 1_000)  # polars counts nanoseconds of the day
+    moment = found.cast(MOMENT).cast(pl.Int64) if found.dtype in (pl.Date, pl.Datetime) else found
+    return float(moment.item()) if moment.dtype.is_numeric() else None
 
 
-def _read_literal(node: Any) -> tuple[str, Any]:
-    """The type of a constant, as polars calls it, and what it holds; no type where it is none or only text."""
-    literal = node.get("Literal") if isinstance(node, dict) else None
-    content = next(iter(literal.values())) if isinstance(literal, dict) else None
-    return next(iter(content.items())) if isinstance(content, dict) else ("", None)
+def _list_constants(node: Any) -> list[Any]:
+    """What a constant is, or a list of constants holds but for NULL; nothing if the node is neither."""
+    found = _read_literal(node)
+    if found is None:
+        return []
+    return (found.explode() if found.dtype == pl.List else found).drop_nulls().to_list()
+
+
+def _read_literal(node: Any) -> pl.Series | None:
+    return pl.select(_deserialize(node)).to_series() if "Literal" in node else None
