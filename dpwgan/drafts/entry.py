@@ -61,9 +61,8 @@ class Entry:
             kind, given = "enum", (*true, *false)  # a mark, or nothing
         optional = "" in (*self.missing, *true, *false, *(given or ()))
         # What means not available is no value, whatever a dictionary calls it as well.
-        true, false, values = (
-            [cell for cell in cells or () if str(cell) not in nothing] for cells in (true, false, given)
-        )
+        true, false = ([cell for cell in cells if cell not in nothing] for cells in (true, false))
+        values = [cell for cell in given or () if str(cell) not in nothing]
         keys: dict[str, Any] = {"type": kind, "description": self.description or (), **self.more}
         if self.type == "string":
             keys["uuid"] = True

@@ -73,7 +73,8 @@ def _fill(keys: Mapping[str, Any], cells: set[str], *, most: int) -> dict[str, A
         found = {"type": "enum", "values_from": "data"}
         keys = {key: value for key, value in keys.items() if key != "values"}
     blank = {"optional": True} if "" in cells else {}
-    return _order({**keys, **found, **given, **blank, "domain_privacy": "waived"}) if found else dict(keys)
+    filled = {**keys, **found, **given, **blank, "domain_privacy": "waived"}
+    return {key: filled[key] for key in KEYS if key in filled} if found else dict(keys)
 
 
 def _find_range(kind: str | None, cells: set[str]) -> dict[str, Any]:
@@ -114,7 +115,3 @@ def _find_span(pattern: str | None, cells: set[str]) -> dict[str, Any]:
         with suppress(ValueError):
             times[datetime.strptime(cell, str(pattern))] = cell
     return {"min": times[min(times)], "max": times[max(times)]} if times else {}
-
-
-def _order(keys: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: keys[key] for key in sorted(keys, key=KEYS.index)}

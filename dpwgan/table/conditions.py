@@ -314,11 +314,8 @@ def _is_operand(node: Any) -> bool:
     if kind == "Cast":
         return bool(content["dtype"] == {"Literal": "Boolean"})
     if kind == "Function":
-        return content["function"] in _LOGICAL
+        return any(content["function"] == {"Boolean": name} for name in _LOGIC)
     return kind in ("Column", "Literal")
-
-
-_LOGICAL: list[Any] = [{"Boolean": name} for name in sorted(_LOGIC)]
 
 
 def _read_constant(node: Any) -> float | None:

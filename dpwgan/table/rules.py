@@ -8,7 +8,7 @@ import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import quote
-from dpwgan.table.codecs import Derivation, ReadCodec, make_codec, make_derivation
+from dpwgan.table.codecs import Derivation, ReadCodec, make_codec, make_codecs, make_derivation
 from dpwgan.table.conditions import ConditionError, RowExpression, find_type, read_sql
 from dpwgan.table.numerals import read_number
 from dpwgan.table.schema import (
@@ -124,38 +124,30 @@ def get_value_type(name: str, schema: Schema) -> pl.DataType:
 
 def make_rule(column: FunctionColumn, schema: Schema) -> Derivation:
     """The codec of a column that follows from others. Raises: ConditionError if their cells are not known yet."""
-    codecs = {}
-    for source in column.sources:
-        trained = schema.by_name[source]
-        if not isinstance(trained, TrainedColumn):
-            raise ConditionError(f"reads {quote(column.name)}, which is derived from cells that are not known yet")
-        codecs[source] = make_codec(trained)
+    codecs = make_codecs([schema.by_name[source] for source in column.sources])
+    if len(codecs) < len(column.sources):
+        raise ConditionError(f"reads {quote(column.name)}, which is derived from cells that are not known yet")
     return make_derivation(column, codecs)
 
 
-class CellReader:
-    """Reads one column's cells in lists of combinations. Raises: ConditionError if no rule may read the column."""
+def make_reader(name: str, schema: Schema) -> Callable[[str], str | None]:
+    """What reads a column's cells in lists of combinations: as the output writes them, None for not available.
 
-    def __init__(self, name: str, schema: Schema) -> None:
-        is_number = get_value_type(name, schema).is_numeric()
-        column = schema.by_name[name]
-        passed_on = (
-            schema.by_name[column.source] if isinstance(column, DerivedColumn) and column.missing is None else column
-        )
-        missing = getattr(passed_on, "missing", ())
-        self._name, self._missing = name, (missing,) if isinstance(missing, str) else missing
-        self._find: Callable[[str], str | None] = lambda cell: cell
-        if isinstance(column, TrainedColumn):
-            self._find = make_codec(column).get_canonical
-        elif is_number:
-            self._find = lambda cell: None if read_number(cell) is None else cell
+    Raises: ConditionError if no rule may read the column; the reader, if a cell is illegal.
+    """
+    is_number, column = get_value_type(name, schema).is_numeric(), schema.by_name[name]
+    teller = column.source if isinstance(column, DerivedColumn) and column.missing is None else name
+    told = getattr(schema.by_name[teller], "missing", ())
+    missing = (told,) if isinstance(told, str) else told
+    codec = make_codec(column) if isinstance(column, TrainedColumn) else None
 
-    def read(self, cell: str) -> str | None:
-        """The cell as the output writes it, None where it means not available. Raises: ConditionError if illegal."""
-        found = cell if cell in self._missing else self._find(cell)
-        if found is None:
-            raise ConditionError(f"lists cells of {quote(self._name)} that the specs do not allow")
-        return None if found in self._missing else found
+    def read(cell: str) -> str | None:
+        found = cell if codec is None or cell in missing else codec.get_canonical(cell)
+        if found is None or (codec is None and is_number and cell not in missing and read_number(cell) is None):
+            raise ConditionError(f"lists cells of {quote(name)} that the specs do not allow")
+        return None if found in missing else found
+
+    return read
 
 
 @functools.lru_cache(maxsize=64)

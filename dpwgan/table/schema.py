@@ -530,7 +530,11 @@ class Schema:
     layout: ImageLayout | None = None
     rules: tuple[Rule, ...] = ()
     waived: tuple[str, ...] = ()
-    by_name: Mapping[str, Column] = field(init=False, repr=False, compare=False)
+
+    @functools.cached_property
+    def by_name(self) -> Mapping[str, Column]:
+        """The columns by their names."""
+        return {column.name: column for column in self.columns}
 
     def cut_at_bins(self, *, but: str | None = None) -> "Schema":
         """The schema for whoever finds intervals by itself: borders in place of bins, `but` of one column."""
@@ -539,9 +543,6 @@ class Schema:
             for column in self.columns
         )
         return replace(self, columns=tuple(columns))
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "by_name", {column.name: column for column in self.columns})
 
     @property
     def unit(self) -> UnitColumn | None:

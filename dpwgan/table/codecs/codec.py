@@ -80,7 +80,7 @@ class TrainedCodec(ReadCodec):
     def __init__(self, column: TrainedColumn) -> None:
         self.name, self.missing = column.name, column.missing
 
-    sources = ()
+    sources: tuple[str, ...] = ()
 
     def encode_row(self, frame: pl.DataFrame, findings: Findings) -> EncodedCells:
         """Encodes (n,) cells beside the others of their rows. As `encode`."""

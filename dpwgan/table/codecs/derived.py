@@ -91,20 +91,11 @@ class DerivedRule(Derivation):
         if is_missing:
             return derived == cell
         form = rf"-?[0-9]{{{max(column.width, 1)},}}" + (rf"\.0{{{column.decimals}}}" if column.decimals else "")
-        if not re.fullmatch(form, derived, re.ASCII):
+        number = read_number(cell)
+        if not re.fullmatch(form, derived, re.ASCII) or number is None:
             return False
-        try:
-            number = _read_exactly(cell)
-        except ValueError:
-            return False
-        expected = number * column.multiply if column.multiply is not None else number // (column.floordiv or 1)
-        return _read_exactly(derived) == expected
-
-
-def _read_exactly(cell: str) -> int | Fraction:
-    """Reads a number. Raises: ValueError."""
-    # Some ten times as fast as a fraction, and most are whole.
-    return int(cell) if cell.isascii() and cell.isdecimal() else Fraction(cell)
+        source, quotient = Fraction(number), column.floordiv or 1
+        return read_number(derived) == (source // quotient if column.multiply is None else source * column.multiply)
 
 
 _WRITERS: dict[Kind, Callable[[Any, ComputedColumn], str]] = {
