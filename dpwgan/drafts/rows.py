@@ -86,8 +86,8 @@ def _find_range(kind: str | None, cells: set[str]) -> dict[str, Any]:
     if kind == "integer" or (kind is None and not decimals):
         width = {"width": digits} if (digits := _find_width(cells)) else {}
         return {"type": "integer", "min": int(numbers[0]), "max": int(numbers[-1]), **width}
-    bounds = {"min": float(numbers[0]), "max": float(numbers[-1])}
-    return {"type": "float", **bounds, "decimals": min(decimals, _MOST_DECIMALS, _MOST_DIGITS - 1 - largest.adjusted())}
+    decimals = min(decimals, _MOST_DECIMALS, _MOST_DIGITS - 1 - largest.adjusted())
+    return {"type": "float", "min": float(numbers[0]), "max": float(numbers[-1]), "decimals": decimals}
 
 
 def _find_width(cells: set[str]) -> int:

@@ -42,8 +42,6 @@ _FUNCTIONS = {
 _MOVE = {"TemporalExpr": "OffsetBy"}
 _ROUNDING = 1e-13
 _MIXED = "compares or combines columns and constants of kinds that do not go together"
-# A date is the beginning of its day.
-_LIKE: dict[Any, Any] = {pl.Date: pl.Datetime}
 _PROBES: dict[Any, Any] = {
     **{pl.Int64: 1, pl.Float64: 0.5, pl.String: "x", pl.Boolean: True},
     **{pl.Date: date(2000, 1, 1), MOMENT: datetime(2000, 1, 1), pl.Time: time()},
@@ -150,7 +148,8 @@ def find_type(expression: RowExpression, types: Mapping[str, pl.DataType]) -> pl
 
 def _check_kinds(sides: Sequence[pl.Expr], types: Sequence[pl.DataType]) -> None:
     """Refuses a comparison for which polars would turn values of one kind into another."""
-    kinds = {"number" if found.is_numeric() else _LIKE.get(found.base_type(), found.base_type()) for found in types}
+    like = (pl.Datetime if found == pl.Date else found for found in types)  # a date is the beginning of its day
+    kinds = {"number" if found.is_numeric() else found.base_type() for found in like}
     if len(kinds - {pl.Null}) < 2:
         return
     if "number" in kinds and any(found.is_temporal() for found in types):

@@ -60,7 +60,7 @@ class Codec(ABC):
 class ReadCodec(Codec):
     """A column that rules between columns may read."""
 
-    sources: tuple[str, ...]
+    sources: tuple[str, ...] = ()
     """Other columns, without whose cells those of this one say nothing."""
 
     @abstractmethod
@@ -79,8 +79,6 @@ class TrainedCodec(ReadCodec):
 
     def __init__(self, column: TrainedColumn) -> None:
         self.name, self.missing = column.name, column.missing
-
-    sources: tuple[str, ...] = ()
 
     def encode_row(self, frame: pl.DataFrame, findings: Findings) -> EncodedCells:
         """Encodes (n,) cells beside the others of their rows. As `encode`."""

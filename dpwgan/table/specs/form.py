@@ -39,8 +39,6 @@ def check_form(document: object, problems: Problems) -> tuple[dict[str, dict[str
     """
     if not isinstance(document, Mapping):
         raise SpecsError("The specs must be one JSON object with a key for each column.")
-    if not document:
-        raise SpecsError("The specs name no column.")
     columns: dict[str, dict[str, Any]] = {}
     for name, keys in document.items():
         if not isinstance(name, str):
@@ -54,7 +52,7 @@ def check_form(document: object, problems: Problems) -> tuple[dict[str, dict[str
             columns[name] = dict(keys)
     # A column is an object: one of that name cannot be taken for a list.
     rules = list(document[RULES]) if isinstance(document.get(RULES), list | tuple) else []
-    if rules and len(document) == 1:
+    if not document or (rules and len(document) == 1):
         raise SpecsError("The specs name no column.")
     short: dict[str, Any] = {name: _shorten(keys) for name, keys in columns.items()}
     if rules:
