@@ -46,7 +46,7 @@ _CODECS: dict[type[TrainedColumn], Callable[[Any], TrainedCodec]] = {
 
 
 def make_codec(column: TrainedColumn) -> TrainedCodec:
-    """Chooses the codec of a trained column. Raises: SpecsError if its range or digits cannot be acted on."""
+    """Chooses the codec of a trained column. Raises: SpecsError if its missing codes take its range."""
     return _CODECS[type(column)](column)
 
 

@@ -74,7 +74,7 @@ class ReadCodec(Codec):
 class TrainedCodec(ReadCodec):
     """A column that methods see, both ways: each cell by itself, and whatever a method gives back becomes legal.
 
-    Raises: SpecsError if the column's range or digits cannot be acted on.
+    Raises: SpecsError if codes that mean not available take all of the column's range.
     """
 
     def __init__(self, column: TrainedColumn) -> None:

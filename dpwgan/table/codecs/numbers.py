@@ -17,9 +17,6 @@ from dpwgan.table.schema import MOST_SINGLE_LEVELS, NumericColumn, write_whole
 Values = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.int64]
 
-# Steps are counted in int64, and doubles are cast to it.
-_MOST_STEPS = 1 << 62
-
 NOT_NUMBER = "is not a number"
 NOT_WHOLE = "is not a whole number"
 
@@ -45,7 +42,8 @@ class FreeSteps:
     def __init__(self, name: str, taken: Iterable[int], *, low: int, high: int) -> None:
         inside = {step for step in taken if low <= step <= high}
         if len(inside) > high - low:
-            raise _refuse(name, "its 'missing' codes take every number of its range")
+            reason = "its 'missing' codes take every number of its range"
+            raise SpecsError(f"Column {quote(name)} in the specs: {reason}.", column=name)
 
         def find_free(step: int) -> int:
             near = (step + sign * distance for distance in range(1, len(inside) + 1) for sign in (1, -1))
@@ -66,17 +64,11 @@ class WrittenNumbers:
     """The numbers that a column may write: whole multiples of a step, `low` to `high` of them.
 
     The step is 1 for a column of whole numbers, else 10 to the power of minus `decimals`.
-    Raises: SpecsError if no such number lies in the range, or the range has too many of them to count.
     """
 
     def __init__(self, column: NumericColumn) -> None:
         self.column = column
-        self.low = column.count_steps(column.minimum, up=True)
-        self.high = column.count_steps(column.maximum, up=False)
-        if self.low > self.high:
-            raise _refuse(column.name, "no number with the digits it may have lies in its range")
-        if max(abs(self.low), abs(self.high)) > _MOST_STEPS:
-            raise _refuse(column.name, "its range holds more numbers than can be counted")
+        self.low, self.high = column.find_ends()
 
     def find_nearest(self, values: Values) -> Steps:
         """The nearest number that may be written, in steps; half a step goes to the even one.
@@ -296,10 +288,6 @@ class BinCodec(NumericCodec):
         bins = np.minimum(codes, self._bins - 1)
         steps = rng.integers(self._first[bins], self._last[bins], endpoint=True)
         return (codes - self._bins if self.missing else None), steps
-
-
-def _refuse(name: str, reason: str) -> SpecsError:
-    return SpecsError(f"Column {quote(name)} in the specs: {reason}.", column=name)
 
 
 def _write_bound(value: float) -> str:

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 from dpwgan.errors import quote
-from dpwgan.table.codecs import make_codec
 from dpwgan.table.conditions import ConditionError, read_sql
 from dpwgan.table.rules import read_derivation
 from dpwgan.table.schema import (
@@ -23,7 +22,7 @@ from dpwgan.table.schema import (
 )
 from dpwgan.table.specs.categories import LIST_KEYS
 from dpwgan.table.specs.columns import parse_column
-from dpwgan.table.specs.keys import MAX_CATEGORIES, MISSING_KEYS, Keys, refuse_column, write_item
+from dpwgan.table.specs.keys import MAX_CATEGORIES, MISSING_KEYS, NUMBER, Keys, refuse_column, write_item
 from dpwgan.table.specs.numbers import RANGE_KEYS
 
 SourceColumn = TrainedColumn | UndiscoveredColumn
@@ -136,7 +135,7 @@ def _check_image(column: DerivedColumn, source: SourceColumn, keys: Keys) -> Non
     if "type" not in plain:
         raise keys.refuse("the key 'type' is missing beside its domain")
     own = parse_column(replace(keys, given=plain))
-    if not isinstance(own, TrainedColumn):
+    if isinstance(own, UndiscoveredColumn):
         raise keys.refuse("'values_from' and 'derived' are both given; keep one")
     tokens = _list_tokens(source)
     if tokens is None and isinstance(source, NumericColumn) and source.integer and isinstance(own, NumericColumn):
@@ -145,10 +144,16 @@ def _check_image(column: DerivedColumn, source: SourceColumn, keys: Keys) -> Non
     if tokens is None:
         raise keys.refuse(f"its own domain cannot be checked against {quote(source.name)}; leave it out")
     cells = {column.derive(token, available=token not in source.missing) for token in tokens}
-    codec = make_codec(own)
-    outside = sum(codec.get_canonical(cell) is None for cell in cells)
+    outside = sum(not _is_legal(cell, own) for cell in cells)
     if outside:
         raise keys.refuse(f"the rule in 'derived' gives {outside} cells that its own domain does not have")
+
+
+def _is_legal(cell: str, column: Column) -> bool:
+    if cell in column.listed or not isinstance(column, NumericColumn):
+        return cell in column.listed
+    inside = bool(NUMBER.fullmatch(cell)) and column.minimum <= float(cell) <= column.maximum
+    return inside and (not column.integer or float(cell).is_integer())
 
 
 def _list_tokens(source: SourceColumn) -> tuple[str, ...] | None:
