@@ -69,8 +69,8 @@ def _read_column(column: Mapping[str, Any], *, keys: list[str]) -> Entry:
     }
     if keys == [column.get("name")] and said["type"] in ("enum", "integer"):
         return Entry(**{**said, "type": "string" if said["type"] == "enum" else "integer"}, more={"uuid": True})
-    low = _first(datatype, "minimum", "minInclusive", default=_LEAST.get(base))
-    high = _first(datatype, "maximum", "maxInclusive", default=_MOST.get(base))
+    low = datatype.get("minimum", datatype.get("minInclusive", _LEAST.get(base)))
+    high = datatype.get("maximum", datatype.get("maxInclusive", _MOST.get(base)))
     if said["type"] in ("integer", "float"):
         digits = pattern.get("pattern") if isinstance(pattern, Mapping) else pattern
         said.update(minimum=read_number(low), maximum=read_number(high))
@@ -86,10 +86,6 @@ def _read_column(column: Mapping[str, Any], *, keys: list[str]) -> Entry:
     elif said["type"] == "enum" and isinstance(pattern, str) and (listed := _ALTERNATIVES.fullmatch(pattern)):
         said["values"] = listed[1].split("|")
     return Entry(**said)
-
-
-def _first(datatype: Mapping[str, Any], *keys: str, default: Any) -> Any:
-    return next((datatype[key] for key in keys if key in datatype), default)
 
 
 def _take_text(titles: Any) -> str:

@@ -36,8 +36,8 @@ class Entry:
     """What is said of a column; None where nothing is.
 
     `type` "string" is a row name. `minimum` and `maximum` are numbers, or texts in the column's `format`. `true` and
-    `false` are the spellings of a boolean. `missing` are the cells that mean not available; `optional` says that the
-    empty cell is one. `more` are keys of the specs as they are.
+    `false` are the spellings of a boolean. `missing` are the cells that mean not available, "" among them.
+    `more` are keys of the specs as they are.
     """
 
     name: str
@@ -51,18 +51,25 @@ class Entry:
     decimals: int | None = None
     format: str | None = None
     missing: Sequence[str] = ()
-    optional: bool = False
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def write(self) -> dict[str, Any]:
         """The column's keys in the order of docs/specs.md, null where the dictionary leaves one open."""
-        keys: dict[str, Any] = {"type": self.type, "description": self.description or (), **self.more}
+        kind, given, nothing = self.type, self.values, {"", *self.missing}
+        true, false = self.true or (self.false and ("true", "1")), self.false or (self.true and ("false", "0"))
+        if kind == "boolean" and (nothing >= {*true} or nothing >= {*false}) and (true or false):
+            kind, given = "enum", (*true, *false)  # a mark, or nothing
+        optional = "" in (*self.missing, *true, *false, *(given or ()))
+        # What means not available is no value, whatever a dictionary calls it as well.
+        true, false = ([cell for cell in cells if cell not in nothing] for cells in (true, false))
+        values = [cell for cell in given or () if str(cell) not in nothing]
+        keys: dict[str, Any] = {"type": kind, "description": self.description or (), **self.more}
         if self.type == "string":
             keys["uuid"] = True
-        elif self.type == "enum" and not keys.keys() & {"values_from", "count"}:
-            keys["values"] = None if self.values is None else list(dict.fromkeys(self.values))
-        elif self.type == "boolean":
-            keys.update(true=_fold(self.true), false=_fold(self.false))
+        elif kind == "enum" and not keys.keys() & {"values_from", "count"}:
+            keys["values"] = list(dict.fromkeys(values)) or None
+        elif kind == "boolean":
+            keys.update(true=_fold(true), false=_fold(false))
         elif self.type in ("date", "datetime"):
             keys.update(format=self.format, min=self.minimum, max=self.maximum)
         elif self.type == "time":
@@ -70,9 +77,9 @@ class Entry:
         elif self.type in ("integer", "float") and "uuid" not in keys:
             keys.update(min=self.minimum, max=self.maximum, decimals=() if self.decimals is None else self.decimals)
         if self.type != "text" and "uuid" not in keys:
-            cells = _fold(self.missing) if self.type == "boolean" else dict.fromkeys(self.missing)
+            cells = _fold(self.missing) if kind == "boolean" else dict.fromkeys(self.missing)
             keys["missing"] = [cell for cell in cells if cell != ""]
-            keys["optional"] = True if self.optional or "" in self.missing else ()
+            keys["optional"] = True if optional else ()
         return {key: keys[key] for key in KEYS if key in keys and keys[key] not in ((), [])}
 
 

@@ -1,16 +1,14 @@
 """The kinds of dictionaries that specs are drafted from, and which of them a file is."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpwgan.drafts import csvw, ddi, dpsynth, frictionless, ipums, private_pgm, sdnist, sdv
 from dpwgan.drafts.entry import Entry, Source, open_source, write_draft
 from dpwgan.errors import SpecsError, UsageError
 
 
-@dataclass(frozen=True, kw_only=True)
-class Kind:
+class Kind(NamedTuple):
     """A format: what it is called, how a file of it is told, and how it is read."""
 
     title: str
@@ -20,17 +18,15 @@ class Kind:
 
 # In the order in which they are tried: what says its own name first.
 KINDS: dict[str, Kind] = {
-    "sdv": Kind(title="SDV metadata V1", recognise=sdv.recognise, read=sdv.read),
-    "csvw": Kind(title="CSVW metadata", recognise=csvw.recognise, read=csvw.read),
-    "frictionless": Kind(
-        title="Frictionless Table Schema or datapackage.json", recognise=frictionless.recognise, read=frictionless.read
-    ),
-    "sdnist": Kind(title="SDNist data dictionary", recognise=sdnist.recognise, read=sdnist.read),
-    "private-pgm": Kind(title="private-pgm domain.json", recognise=private_pgm.recognise, read=private_pgm.read),
-    "ddi": Kind(title="DDI Codebook XML", recognise=ddi.recognise, read=ddi.read),
-    "dpsynth": Kind(title="dpsynth domain.yaml", recognise=dpsynth.recognise, read=dpsynth.read),
-    "ipums": Kind(title="IPUMS codebook (.cbk)", recognise=ipums.recognise_codebook, read=ipums.read_codebook),
-    "variables": Kind(title="list of lines NAME: description", recognise=ipums.recognise_list, read=ipums.read_list),
+    "sdv": Kind("SDV metadata V1", sdv.recognise, sdv.read),
+    "csvw": Kind("CSVW metadata", csvw.recognise, csvw.read),
+    "frictionless": Kind("Frictionless Table Schema or datapackage.json", frictionless.recognise, frictionless.read),
+    "sdnist": Kind("SDNist data dictionary", sdnist.recognise, sdnist.read),
+    "private-pgm": Kind("private-pgm domain.json", private_pgm.recognise, private_pgm.read),
+    "ddi": Kind("DDI Codebook XML", ddi.recognise, ddi.read),
+    "dpsynth": Kind("dpsynth domain.yaml", dpsynth.recognise, dpsynth.read),
+    "ipums": Kind("IPUMS codebook (.cbk)", ipums.recognise_codebook, ipums.read_codebook),
+    "variables": Kind("list of lines NAME: description", ipums.recognise_list, ipums.read_list),
 }
 
 

@@ -8,6 +8,7 @@ Privacy: a range or a list that is read from rows gives those rows away, and no 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import polars as pl
@@ -15,10 +16,13 @@ import polars as pl
 from dpwgan.drafts.entry import KEYS, list_holes
 from dpwgan.table.domains import MOST_CATEGORIES
 from dpwgan.table.numerals import read_number
+from dpwgan.table.specs.keys import MAX_WHOLE_NUMBER
 
 Draft = Mapping[str, Mapping[str, Any]]
 
 _MOST_DECIMALS = 17
+# Those that a double holds for sure, before and behind the point.
+_MOST_DIGITS = 15
 # Different texts above which, and above a tenth of the rows, a column has names or free text.
 _SURELY_LISTED = 100
 
@@ -69,19 +73,21 @@ def _fill(keys: Mapping[str, Any], cells: set[str], *, most: int) -> dict[str, A
         found = {"type": "enum", "values_from": "data"}
         keys = {key: value for key, value in keys.items() if key != "values"}
     blank = {"optional": True} if "" in cells else {}
-    return _order({**keys, **found, **given, **blank, "domain_privacy": "waived"}) if found else dict(keys)
+    filled = {**keys, **found, **given, **blank, "domain_privacy": "waived"}
+    return {key: filled[key] for key in KEYS if key in filled} if found else dict(keys)
 
 
 def _find_range(kind: str | None, cells: set[str]) -> dict[str, Any]:
     numbers = sorted(number for cell in cells if (number := read_number(cell)) is not None)
-    if not numbers:
-        return {}
+    largest = max(map(abs, numbers), default=Decimal())
+    if not numbers or largest > MAX_WHOLE_NUMBER:
+        return {}  # so many digits are a name rather than a number
     decimals = max(max(0, -int(number.as_tuple().exponent)) for number in numbers)
     if kind == "integer" or (kind is None and not decimals):
         width = {"width": digits} if (digits := _find_width(cells)) else {}
         return {"type": "integer", "min": int(numbers[0]), "max": int(numbers[-1]), **width}
-    bounds = {"min": float(numbers[0]), "max": float(numbers[-1])}
-    return {"type": "float", **bounds, "decimals": min(decimals, _MOST_DECIMALS)}
+    decimals = min(decimals, _MOST_DECIMALS, _MOST_DIGITS - 1 - largest.adjusted())
+    return {"type": "float", "min": float(numbers[0]), "max": float(numbers[-1]), "decimals": decimals}
 
 
 def _find_width(cells: set[str]) -> int:
@@ -109,7 +115,3 @@ def _find_span(pattern: str | None, cells: set[str]) -> dict[str, Any]:
         with suppress(ValueError):
             times[datetime.strptime(cell, str(pattern))] = cell
     return {"min": times[min(times)], "max": times[max(times)]} if times else {}
-
-
-def _order(keys: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: keys[key] for key in sorted(keys, key=KEYS.index)}

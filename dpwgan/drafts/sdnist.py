@@ -32,8 +32,7 @@ def _read_feature(name: str, said: Mapping[str, Any]) -> Entry:
     codes = {str(code): str(label) for code, label in domain.items() if code not in _NO_CODES}
     missing = [code for code, label in codes.items() if label.upper().startswith("N/A")]
     if low is None or high is None:
-        values = [code for code in codes if code not in missing]
-        return Entry(name=name, type="enum", values=values or None, missing=missing, description=description)
+        return Entry(name=name, type="enum", values=list(codes), missing=missing, description=description)
     for code in sorted(codes.keys() - set(missing), key=lambda code: (read_number(code) is None, read_number(code))):
         low, high, is_number = _extend(low, high, read_number(code))
         missing += [] if is_number else [code]

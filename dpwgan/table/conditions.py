@@ -12,7 +12,6 @@ from typing import Any
 import polars as pl
 
 from dpwgan.errors import quote
-from dpwgan.table.calendar import DAY
 from dpwgan.table.moments import MOMENT
 
 MIRRORED = {"Lt": "Gt", "LtEq": "GtEq", "Gt": "Lt", "GtEq": "LtEq", "Eq": "Eq", "NotEq": "NotEq"}
@@ -32,17 +31,17 @@ _FUNCTIONS = {
     },
     "TemporalExpr": {
         *("Year", "IsoYear", "Quarter", "Month", "Week", "WeekDay", "Day", "OrdinalDay"),
-        *("Hour", "Minute", "Second", "ToString", "OffsetBy"),
+        *("Hour", "Minute", "Second", "ToString"),
     },
     "Sql": {"ToFloat", "Round"},
     "Pow": {"Generic", "Sqrt", "Cbrt"},
     **{key: {""} for key in ("Abs", "Sign", "Floor", "Ceil", "Log", "Exp", "Coalesce", "FillNull")},
     **{key: {""} for key in ("MinHorizontal", "MaxHorizontal")},
 }
+# A time moved by an interval.
+_MOVE = {"TemporalExpr": "OffsetBy"}
 _ROUNDING = 1e-13
 _MIXED = "compares or combines columns and constants of kinds that do not go together"
-# A date is the beginning of its day.
-_LIKE: dict[Any, Any] = {pl.Date: pl.Datetime}
 _PROBES: dict[Any, Any] = {
     **{pl.Int64: 1, pl.Float64: 0.5, pl.String: "x", pl.Boolean: True},
     **{pl.Date: date(2000, 1, 1), MOMENT: datetime(2000, 1, 1), pl.Time: time()},
@@ -93,8 +92,7 @@ def _make_expression(expression: RowExpression, types: tuple[tuple[str, pl.DataT
 def read_sql(text: str) -> RowExpression:
     """Reads an SQL expression on a row. Raises: ConditionError."""
     try:
-        # A cast that fails gives NULL, as one row must not end the run for all.
-        node = json.loads(_serialize(pl.sql_expr(text)).replace('"options":"Strict"', '"options":"NonStrict"'))
+        node = _spell_out(_write(pl.sql_expr(text)))
         _deserialize(node)
     except (pl.exceptions.PolarsError, ValueError, TypeError):
         raise ConditionError("is not an SQL expression that polars can read") from None
@@ -108,6 +106,32 @@ def read_sql(text: str) -> RowExpression:
         sides=tuple((_deserialize(left), _deserialize(right)) for left, right in reader.sides),
         texts=tuple(reader.texts),
     )
+
+
+def _spell_out(node: Any) -> Any:
+    """The expression with `x IN (1, 2)` as `x = 1 OR x = 2`, where the list is of numbers, truth values or moments.
+
+    A cast that fails gives NULL, as one row must not end the run for all.
+    """
+    if isinstance(node, list):
+        return [_spell_out(part) for part in node]
+    if not isinstance(node, dict) or "Literal" in node:
+        return node
+    node = {key: _spell_out(part) for key, part in node.items()}
+    if node.get("options") == "Strict":
+        node["options"] = "NonStrict"
+    content = node.get("Function", {})
+    if "IsIn" not in str(content.get("function")):
+        return node
+    side, constants = content["input"]
+    listed = _list_constants(constants)
+    if not listed or any(isinstance(constant, str) for constant in listed):
+        return node
+    spelt = [_deserialize(side) == constant for constant in listed]
+    while len(spelt) > 1:  # two by two, so that a long list does not make a deep tree
+        pairs = zip(spelt[::2], spelt[1::2], strict=False)
+        spelt = [left | right for left, right in pairs] + spelt[len(spelt) // 2 * 2 :]
+    return _write(spelt[0])
 
 
 def find_type(expression: RowExpression, types: Mapping[str, pl.DataType]) -> pl.DataType:
@@ -124,7 +148,8 @@ def find_type(expression: RowExpression, types: Mapping[str, pl.DataType]) -> pl
 
 def _check_kinds(sides: Sequence[pl.Expr], types: Sequence[pl.DataType]) -> None:
     """Refuses a comparison for which polars would turn values of one kind into another."""
-    kinds = {"number" if found.is_numeric() else _LIKE.get(found.base_type(), found.base_type()) for found in types}
+    like = (pl.Datetime if found == pl.Date else found for found in types)  # a date is the beginning of its day
+    kinds = {"number" if found.is_numeric() else found.base_type() for found in like}
     if len(kinds - {pl.Null}) < 2:
         return
     if "number" in kinds and any(found.is_temporal() for found in types):
@@ -143,6 +168,7 @@ def _settle(node: Any, probe: pl.DataFrame) -> Any:
     if not isinstance(node, dict) or "Literal" in node:
         return node
     node = {key: _settle(part, probe) for key, part in node.items()}
+    node = _keep_hours(node, probe)
     operation, sides = _split(node)
     if operation not in _COMPARISONS or all("Column" in side or "Literal" in side for side in sides):
         return node
@@ -154,8 +180,24 @@ def _settle(node: Any, probe: pl.DataFrame) -> Any:
     # Below, not at most: what is infinite is near nothing.
     is_near = (left - right).abs() < _ROUNDING * (_weigh(sides[0]) + _weigh(sides[1]))
     settled = pl.when(is_near).then(right).otherwise(left)
-    left_node, right_node = (json.loads(_serialize(side)) for side in (settled, right))
-    return {"BinaryExpr": {"left": left_node, "op": operation, "right": right_node}}
+    return {"BinaryExpr": {"left": _write(settled), "op": operation, "right": _write(right)}}
+
+
+def _keep_hours(node: Any, probe: pl.DataFrame) -> Any:
+    """The expression, of dates that are moved by a time with the beginnings of their days: a date drops the hours."""
+    operation, sides = _split(node)
+    if operation not in ("Plus", "Minus", "OffsetBy"):
+        return node
+    types = probe.select(_deserialize(side).alias(str(place)) for place, side in enumerate(sides)).dtypes
+    if pl.Date not in types or (operation != "OffsetBy" and pl.Duration not in types):
+        return node
+    moments = [
+        _write(_deserialize(side).cast(MOMENT)) if kind == pl.Date else side
+        for side, kind in zip(sides, types, strict=True)
+    ]
+    if operation == "OffsetBy":
+        return {"Function": {"input": moments, "function": _MOVE}}
+    return {"BinaryExpr": {"left": moments[0], "op": operation, "right": moments[1]}}
 
 
 def _weigh(node: Any) -> pl.Expr:
@@ -177,15 +219,17 @@ def _split(node: Any) -> tuple[str, list[Any]]:
     if kind == "BinaryExpr":
         return content["op"], [content["left"], content["right"]]
     function = content["function"] if kind == "Function" else ""
+    if function == _MOVE:
+        return "OffsetBy", content["input"]
     sql = function.get("Sql") if isinstance(function, dict) else ""
     return (sql["Binary"], content["input"]) if isinstance(sql, dict) and "Binary" in sql else ("", [])
 
 
-def _serialize(expression: pl.Expr) -> str:
-    """Its JSON, which alone says in full what polars has read."""
+def _write(expression: pl.Expr) -> Any:
+    """Its node, which alone says in full what polars has read."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return expression.meta.serialize(format="json")
+        return json.loads(expression.meta.serialize(format="json"))
 
 
 def _deserialize(node: Any) -> pl.Expr:
@@ -238,9 +282,8 @@ class _Reader:
         self.read(*inputs, plain=name == "Boolean" and which in _LOGIC)
 
     def _read_texts(self, side: Any, constants: Any) -> None:
-        if "Column" in side and "Literal" in constants:
-            found = pl.select(_deserialize(constants)).to_series()
-            listed = found.explode() if found.dtype == pl.List else found
+        if "Column" in side:
+            listed = _list_constants(constants)
             self.texts.extend((side["Column"], text) for text in listed if isinstance(text, str))
 
     def _read_pair(self, operation: str, sides: list[Any]) -> None:
@@ -270,29 +313,28 @@ def _is_operand(node: Any) -> bool:
     if kind == "Cast":
         return bool(content["dtype"] == {"Literal": "Boolean"})
     if kind == "Function":
-        return content["function"] in _LOGICAL
+        return any(content["function"] == {"Boolean": name} for name in _LOGIC)
     return kind in ("Column", "Literal")
-
-
-_LOGICAL: list[Any] = [{"Boolean": name} for name in sorted(_LOGIC)]
 
 
 def _read_constant(node: Any) -> float | None:
     """A number, or a moment as it is counted."""
-    kind, value = _read_literal(node)
-    if kind == "Decimal":
-        return float(value[0] / 10 ** value[2])
-    if kind == "Date":
-        return float(value * DAY)
-    if kind == "Time":
-        return float(value / 1_000)  # polars counts nanoseconds of the day
-    if kind == "Datetime":
-        return float(value[0]) if value[1] == "Microseconds" else None
-    return float(value) if kind.startswith(("Int", "UInt", "Float")) else None
+    found = _read_literal(node)
+    if found is None or found.null_count():
+        return None
+    if found.dtype == pl.Time:
+        return float(found.cast(pl.Int64).item() / 1_000)  # polars counts nanoseconds of the day
+    moment = found.cast(MOMENT).cast(pl.Int64) if found.dtype in (pl.Date, pl.Datetime) else found
+    return float(moment.item()) if moment.dtype.is_numeric() else None
 
 
-def _read_literal(node: Any) -> tuple[str, Any]:
-    """The type of a constant, as polars calls it, and what it holds; no type where it is none or only text."""
-    literal = node.get("Literal") if isinstance(node, dict) else None
-    content = next(iter(literal.values())) if isinstance(literal, dict) else None
-    return next(iter(content.items())) if isinstance(content, dict) else ("", None)
+def _list_constants(node: Any) -> list[Any]:
+    """What a constant is, or a list of constants holds but for NULL; nothing if the node is neither."""
+    found = _read_literal(node)
+    if found is None:
+        return []
+    return (found.explode() if found.dtype == pl.List else found).drop_nulls().to_list()
+
+
+def _read_literal(node: Any) -> pl.Series | None:
+    return pl.select(_deserialize(node)).to_series() if "Literal" in node else None

@@ -118,7 +118,10 @@ def find_records(stream: ByteStream) -> Records:
     if found.open_quote:
         raise DataError("The table ends inside a quoted cell.")
     if found.stray_quotes:
-        raise DataError(f"The table has {found.stray_quotes:,} quotes inside cells that are not quoted as a whole.")
+        raise DataError(
+            f"The table has {found.stray_quotes:,} quotes inside cells that are not quoted as a whole: are its cells "
+            "separated by commas?"
+        )
     if found.stray_returns:
         raise DataError(f"The table has {found.stray_returns:,} carriage returns outside quotes and line endings.")
     return found

@@ -15,6 +15,7 @@ from dpwgan.table.codecs import (
     make_codecs,
     make_derivation,
 )
+from dpwgan.table.codecs.codec import list_distinct
 from dpwgan.table.conditions import read_sql
 from dpwgan.table.encoded import EncodedTable, RowRule, choose_number_type, lay_out_spans
 from dpwgan.table.findings import Findings, check_header, describe
@@ -39,7 +40,7 @@ class TableEncoder:
     """Turns tables of string cells into encoded tables and back, column by column, by public rules alone.
 
     Privacy: the encoder holds nothing of any row. Encoding acts on each row by itself; decoding is post-processing.
-    Raises: SpecsError if a column cannot be acted on or none is left to train; DataError if header and specs differ.
+    Raises: SpecsError if a column's list of cells is not discovered yet; DataError if header and specs differ.
     """
 
     def __init__(self, schema: Schema, header: Sequence[str]) -> None:
@@ -50,8 +51,6 @@ class TableEncoder:
         self.schema = schema
         self.header = tuple(filter(schema.is_written, header))
         self.spans = lay_out_spans(schema)
-        if not self.spans:
-            raise SpecsError("The specs leave no column to train on.")
         self._trained = make_codecs(schema.columns)
         self._derived = {
             column.name: make_derivation(column, self._trained)
@@ -126,15 +125,25 @@ class TableEncoder:
     def find_kept(self, frame: pl.DataFrame, findings: Findings) -> npt.NDArray[np.bool_]:
         """Which of (n,) rows are no null rows by the rules between columns; those not allowed at all are counted.
 
+        But for rows with a cell that is illegal by itself, which is counted already, among those that a rule is about.
         Privacy: a function of each row by itself. How many are dropped is neither counted nor told.
         """
         kept = np.ones(frame.height, np.bool_)
         for rule, broken in zip(self.rules.rules, self.rules.find_broken(self.rules.read(frame)), strict=True):
             if rule.violations == "reject":
-                findings.add_broken(rule.name, int(np.count_nonzero(broken)))
+                findings.add_broken(rule.name, self._count_sound(frame.filter(broken), rule) if broken.any() else 0)
             elif rule.violations == "drop":
                 kept &= ~broken
         return kept
+
+    def _count_sound(self, frame: pl.DataFrame, rule: Rule) -> int:
+        """How many of (n,) rows have only legal cells where a rule reads them."""
+        for name in {source for read in rule.columns for source in self._list_sources(read)}:
+            distinct, places = list_distinct(frame.get_column(name))
+            _, illegal = self._trained[name].encode_distinct(distinct)
+            is_sound = ~np.logical_or.reduce([*illegal.values(), np.zeros(len(distinct), np.bool_)])
+            frame = frame.filter(is_sound.take(places))
+        return frame.height
 
     def find_misfits(self, pieces: Iterable[Piece]) -> Findings:
         """Counts the rows that break a rule, by column and rule, and keeps nothing else of them.

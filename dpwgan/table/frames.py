@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,17 +39,9 @@ def from_pandas(frame: pd.DataFrame, schema: Schema) -> pl.DataFrame:
 
     if not isinstance(frame, pd.DataFrame):
         raise UsageError("the table must be a data frame of pandas or polars")
-    names = list(frame.columns)
-    if not all(isinstance(name, str) for name in names):
+    if not all(isinstance(name, str) for name in frame.columns):
         raise DataError("The frame has column names that are not text.")
-    check_header(names, schema)
-    if not len(frame):
-        raise DataError("The table has a header but no rows.")
-    findings = Findings()
-    read = filter(schema.is_read, names)
-    cells = {name: _read_column(frame[name], schema.by_name[name], findings) for name in read}
-    findings.raise_if_any()
-    return pl.DataFrame(cells)
+    return _write_cells(frame, schema, _read_column)
 
 
 def from_polars(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
@@ -59,12 +51,16 @@ def from_polars(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
     Privacy: as `from_pandas`.
     Raises: DataError, as `from_pandas`.
     """
-    check_header(frame.columns, schema)
-    if not frame.height:
+    return _write_cells(frame, schema, lambda values, column, found: spell_values(values, Speller(column), found))
+
+
+def _write_cells(frame: Any, schema: Schema, write: Callable[[Any, Column, Findings], pl.Series]) -> pl.DataFrame:
+    names = list(frame.columns)
+    check_header(names, schema)
+    if not len(frame):
         raise DataError("The table has a header but no rows.")
     findings = Findings()
-    read = filter(schema.is_read, frame.columns)
-    cells = {name: spell_values(frame[name], Speller(schema.by_name[name]), findings) for name in read}
+    cells = {name: write(frame[name], schema.by_name[name], findings) for name in filter(schema.is_read, names)}
     findings.raise_if_any()
     return pl.DataFrame(cells)
 

@@ -11,6 +11,9 @@ from decimal import Decimal, DecimalException
 BLANKS = " \t"
 NUMERAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
+WHOLE_NUMBER = re.compile(r"-?[0-9]+")
+"""One as the tool writes it."""
+
 _numeral = re.compile(NUMERAL[:-1] + r"\Z")
 
 # No double reaches this many digits, so a numeral beyond it is outside every range that a spec can give.

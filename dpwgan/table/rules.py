@@ -1,16 +1,26 @@
 """Rules between columns: which rows break one, on the typed values of their cells, each row by itself."""
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import quote
-from dpwgan.table.codecs import Codec, Derivation, make_codec, make_derivation
+from dpwgan.table.codecs import Derivation, ReadCodec, make_codec, make_codecs, make_derivation
 from dpwgan.table.conditions import ConditionError, RowExpression, find_type, read_sql
-from dpwgan.table.schema import CategoricalColumn, FunctionColumn, Kind, Rule, Schema, TrainedColumn, UndiscoveredColumn
+from dpwgan.table.numerals import read_number
+from dpwgan.table.schema import (
+    CategoricalColumn,
+    DerivedColumn,
+    FunctionColumn,
+    Kind,
+    Rule,
+    Schema,
+    TrainedColumn,
+    UndiscoveredColumn,
+)
 
 Flags = npt.NDArray[np.bool_]
 
@@ -24,7 +34,7 @@ class RuleBook:
       all else.
     """
 
-    def __init__(self, rules: Sequence[Rule], codecs: Mapping[str, Codec]) -> None:
+    def __init__(self, rules: Sequence[Rule], codecs: Mapping[str, ReadCodec]) -> None:
         self.rules = tuple(rules)
         self._conditions = [None if rule.sql is None else read_sql(rule.sql) for rule in rules]
         self.columns = tuple(dict.fromkeys(name for rule in rules for name in rule.columns))
@@ -44,9 +54,17 @@ class RuleBook:
         # All of them see the values as they came, whatever the names of the columns that they are written into.
         kept = values.with_columns(one.fill_null(True).alias(name) for name, one in read.items())
         return [
-            ~kept.get_column(str(place)).to_numpy() if str(place) in read else break_combinations(rule, values)
+            ~kept.get_column(str(place)).to_numpy() if str(place) in read else self._break_combinations(rule, values)
             for place, rule in enumerate(self.rules)
         ]
+
+    def _break_combinations(self, rule: Rule, values: pl.DataFrame) -> Flags:
+        """Which of (n,) rows of values break a rule that lists combinations. Shapes: (n,)."""
+        seen = values.select(rule.columns)
+        listed = _list_combinations(rule, tuple(self._codecs[name] for name in rule.columns), tuple(seen.dtypes))
+        marked = seen.join(listed, on=rule.columns, how="left", nulls_equal=True, maintain_order="left")
+        is_listed: Flags = marked.get_column("").is_not_null().to_numpy()
+        return ~is_listed if rule.allowed else is_listed
 
 
 def read_condition(text: str, schema: Schema) -> RowExpression:
@@ -106,47 +124,41 @@ def get_value_type(name: str, schema: Schema) -> pl.DataType:
 
 def make_rule(column: FunctionColumn, schema: Schema) -> Derivation:
     """The codec of a column that follows from others. Raises: ConditionError if their cells are not known yet."""
-    codecs = {}
-    for source in column.sources:
-        trained = schema.by_name[source]
-        if not isinstance(trained, TrainedColumn):
-            raise ConditionError(f"reads {quote(column.name)}, which is derived from cells that are not known yet")
-        codecs[source] = make_codec(trained)
+    codecs = make_codecs([schema.by_name[source] for source in column.sources])
+    if len(codecs) < len(column.sources):
+        raise ConditionError(f"reads {quote(column.name)}, which is derived from cells that are not known yet")
     return make_derivation(column, codecs)
 
 
-class CellReader:
-    """Reads one column's cells in lists of combinations. Raises: ConditionError if no rule may read the column."""
+def make_reader(name: str, schema: Schema) -> Callable[[str], str | None]:
+    """What reads a column's cells in lists of combinations: as the output writes them, None for not available.
 
-    def __init__(self, name: str, schema: Schema) -> None:
-        get_value_type(name, schema)
-        self._column = column = schema.by_name[name]
-        self._codec = make_codec(column) if isinstance(column, TrainedColumn) else None
+    Raises: ConditionError if no rule may read the column; the reader, if a cell is illegal.
+    """
+    is_number, column = get_value_type(name, schema).is_numeric(), schema.by_name[name]
+    teller = column.source if isinstance(column, DerivedColumn) and column.missing is None else name
+    told = getattr(schema.by_name[teller], "missing", ())
+    missing = (told,) if isinstance(told, str) else told
+    codec = make_codec(column) if isinstance(column, TrainedColumn) else None
 
-    def read(self, cell: str) -> str | None:
-        """The cell as the output writes it, None where it means not available. Raises: ConditionError if illegal."""
-        if self._codec is None:
-            return None if cell in (getattr(self._column, "missing", None) or ()) else cell
-        canonical = self._codec.get_canonical(cell)
-        if canonical is None:
-            raise ConditionError(f"lists cells of {quote(self._column.name)} that the specs do not allow")
-        return None if canonical in self._codec.missing else canonical
+    def read(cell: str) -> str | None:
+        found = cell if codec is None or cell in missing else codec.get_canonical(cell)
+        if found is None or (codec is None and is_number and cell not in missing and read_number(cell) is None):
+            raise ConditionError(f"lists cells of {quote(name)} that the specs do not allow")
+        return None if found in missing else found
 
-
-def break_combinations(rule: Rule, values: pl.DataFrame) -> Flags:
-    """Which of (n,) rows of values break a rule that lists combinations. Shapes: (n,)."""
-    seen = values.select(rule.columns)
-    listed = _list_combinations(rule, tuple(seen.dtypes))
-    marked = seen.join(listed, on=rule.columns, how="left", nulls_equal=True, maintain_order="left")
-    is_listed: Flags = marked.get_column("").is_not_null().to_numpy()
-    return ~is_listed if rule.allowed else is_listed
+    return read
 
 
 @functools.lru_cache(maxsize=64)
-def _list_combinations(rule: Rule, types: tuple[pl.DataType, ...]) -> pl.DataFrame:
+def _list_combinations(rule: Rule, codecs: tuple[ReadCodec, ...], types: tuple[pl.DataType, ...]) -> pl.DataFrame:
     """A rule's combinations as values of these types, each once, marked in a column without a name."""
-    columns = {
-        name: pl.Series([cells[place] for cells in rule.combinations], dtype=pl.String).cast(kind)
-        for place, (name, kind) in enumerate(zip(rule.columns, types, strict=True))
-    }
+    columns = {}
+    for place, (codec, kind) in enumerate(zip(codecs, types, strict=True)):
+        cells = pl.Series(rule.columns[place], [row[place] for row in rule.combinations], dtype=pl.String)
+        if kind == pl.Boolean or kind.is_temporal():
+            values = codec.get_values(cells.fill_null("").to_frame())
+        else:  # by themselves, as a list that was found in a table may lack some
+            values = cells if kind == pl.String else cells.cast(pl.Float64).cast(kind)
+        columns[cells.name] = values
     return pl.DataFrame(columns).unique().with_columns(pl.lit(True).alias(""))

@@ -228,7 +228,7 @@ class NumericColumn(TrainedColumn, kind="numeric"):
         if self.edges is not None:
             return (Span(role="bin", categories=len(self.edges) - 1 + missing, missing=missing, ordered=True),)
         levels, first, last = self._count_levels()
-        low, high = self._find_ends()
+        low, high = self.find_ends()
         number = Span(
             role="number",
             levels=levels,
@@ -257,7 +257,7 @@ class NumericColumn(TrainedColumn, kind="numeric"):
         steps = Decimal(repr(float(value))) * self.steps_per_unit
         return int(steps.to_integral_value(rounding=ROUND_CEILING if up else ROUND_FLOOR))
 
-    def _find_ends(self) -> tuple[int, int]:
+    def find_ends(self) -> tuple[int, int]:
         """The first and the last number that may be written, in steps."""
         return self.count_steps(self.minimum, up=True), self.count_steps(self.maximum, up=False)
 
@@ -266,7 +266,7 @@ class NumericColumn(TrainedColumn, kind="numeric"):
         minimum, maximum = Decimal(repr(float(self.minimum))), Decimal(repr(float(self.maximum)))
         if not (minimum.is_finite() and maximum.is_finite() and minimum < maximum):
             return 1, 0.0, 0.0
-        low, high = self._find_ends()
+        low, high = self.find_ends()
         if low > high:
             return 1, 0.0, 0.0
         levels = high - low + 1
@@ -283,7 +283,7 @@ class NumericColumn(TrainedColumn, kind="numeric"):
 
     def _place_levels(self, borders: tuple[float, ...], levels: int) -> tuple[int, ...]:
         """The first level at or above each border, but for those that leave all levels on one side."""
-        low, high = self._find_ends()
+        low, high = self.find_ends()
         steps = (self.count_steps(cut, up=True) - low for cut in borders)
         # Where there are fewer levels than numbers, each stands for several.
         places = {step if levels > high - low else -(-step * (levels - 1) // (high - low)) for step in steps}
@@ -530,7 +530,11 @@ class Schema:
     layout: ImageLayout | None = None
     rules: tuple[Rule, ...] = ()
     waived: tuple[str, ...] = ()
-    by_name: Mapping[str, Column] = field(init=False, repr=False, compare=False)
+
+    @functools.cached_property
+    def by_name(self) -> Mapping[str, Column]:
+        """The columns by their names."""
+        return {column.name: column for column in self.columns}
 
     def cut_at_bins(self, *, but: str | None = None) -> "Schema":
         """The schema for whoever finds intervals by itself: borders in place of bins, `but` of one column."""
@@ -539,9 +543,6 @@ class Schema:
             for column in self.columns
         )
         return replace(self, columns=tuple(columns))
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "by_name", {column.name: column for column in self.columns})
 
     @property
     def unit(self) -> UnitColumn | None:

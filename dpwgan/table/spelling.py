@@ -54,6 +54,9 @@ _SPACES = " \t\n\r\v\f"
 # Numbers that `Speller` writes as polars does but for a ".0" at the end, thirty times as fast.
 _DIGITS = r"^(|0|-?[1-9]\d*|-?[1-9]\d*\.\d*[1-9]|-?0\.\d{0,3}[1-9](\d*[1-9])?)$"
 
+# numpy has no such numbers.
+_WIDE = (pl.Int128, pl.UInt128)
+
 # Up to here pandas reads a fraction as the nearest double, and its digits can be had back from the double.
 _MOST_DIGITS = 15
 
@@ -90,9 +93,9 @@ def spell_values(values: pl.Series, speller: Speller, findings: Findings) -> pl.
         if digits.str.contains(_DIGITS).all():
             return digits
     cells: list[Cell]
-    if kind.is_nested():
+    if kind.is_nested() or kind == pl.Object:
         cells, places = [_NO_TYPE], np.zeros(len(values), np.int64)
-    elif (kind.is_numeric() and not kind.is_decimal()) or kind == pl.Boolean:
+    elif kind.is_float() or kind == pl.Boolean or (kind.is_integer() and kind not in _WIDE):
         # As an array, so that a float32 is written with its own digits and not with those of the double it becomes.
         filled = values.fill_null(False if kind == pl.Boolean else 0).to_numpy()
         distinct, places = np.unique(filled, return_inverse=True)
@@ -125,9 +128,7 @@ class Speller:
         self._listed = frozenset(column.listed)
         # The encoder takes a numeric column's cells and missing codes as doubles, in any spelling; it compares derived
         # cells as numbers, and drops row names. Only a list of cells goes by its spelling.
-        self._by_spelling = column.by_spelling
         self._as_it_stands = isinstance(column, FunctionColumn | IdentifierColumn | BooleanColumn | CalendarColumn)
-        self._times = isinstance(column, IdentifierColumn)
         self._by_number = _index((_read_numeral(cell), cell) for cell in self._listed)
         self._by_truth = _index((_TRUTHS.get(cell), cell) for cell in self._listed)
         if isinstance(column, BooleanColumn):
@@ -150,7 +151,7 @@ class Speller:
         if isinstance(value, Decimal):
             return "" if value.is_nan() else self._spell_text(str(value))
         if isinstance(value, datetime.datetime | pd.Timedelta | pd.Period):
-            return str(value) if self._times else _IS_TIME
+            return str(value) if isinstance(self.column, IdentifierColumn) else _IS_TIME
         return str(value) if hasattr(value, "isoformat") else _NO_CELL
 
     def _spell_text(self, text: str) -> Cell:
@@ -159,7 +160,7 @@ class Speller:
         if text in _TRUTHS:
             return self._spell_truth(_TRUTHS[text])
         stripped = text.strip(_SPACES)
-        if not self._by_spelling:
+        if not self.column.by_spelling:
             infinity = _INFINITIES.get(stripped.lower())
             return stripped if infinity is None else self._spell_number(infinity)
         number = _read_numeral(stripped)
@@ -178,18 +179,18 @@ class Speller:
         if math.isnan(value):
             return ""
         if math.isinf(value):
-            return _TOO_LARGE if self._by_spelling else self._spell_number(float(value))
+            return _TOO_LARGE if self.column.by_spelling else self._spell_number(float(value))
         if value == int(value):
             # From 2^53 up (2^24 in single precision) the float may stand for its neighbours too.
             exact = abs(int(value)) < 1 << (np.finfo(type(value)).nmant + 1)
-            return self._spell_number(int(value)) if exact or not self._by_spelling else _TOO_LARGE
+            return self._spell_number(int(value)) if exact or not self.column.by_spelling else _TOO_LARGE
         # By its own digits: a float32 of 0.1 is 0.1, not the double nearest to the float32.
-        if self._by_spelling and _count_digits(str(value)) > _MOST_DIGITS:
+        if self.column.by_spelling and _count_digits(str(value)) > _MOST_DIGITS:
             return _TOO_LONG
         return self._spell_number(float(str(value)))
 
     def _spell_number(self, number: int | float) -> Cell:
-        if number in self._by_number and (self._by_spelling or math.isinf(number)):
+        if number in self._by_number and (self.column.by_spelling or math.isinf(number)):
             return self._by_number[number]
         return str(number) if isinstance(number, int) else repr(number)
 

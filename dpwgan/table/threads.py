@@ -14,13 +14,8 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
-MOST_THREADS = 8
+_MOST_THREADS = 8
 """Unless more are asked for: what is held grows with them, and one thread puts all their results together."""
-
-
-def count_threads(threads: int | None) -> int:
-    """How many threads to use: those asked for, or one for each core that this process may use, up to a few."""
-    return threads if threads is not None else min(MOST_THREADS, len(os.sched_getaffinity(0)))
 
 
 def map_in_order(
@@ -29,10 +24,10 @@ def map_in_order(
     """Works on tasks side by side, and gives the results in the order of the tasks.
 
     Tasks are taken one after the other as they are needed, and no more results than threads are ever waiting: what is
-    held does not grow with the number of tasks.
+    held does not grow with the number of tasks. Without `threads` there is one for each core that this process may use.
     Raises: whatever `work` raises, in its turn; no task is begun after that.
     """
-    count = count_threads(threads)
+    count = min(_MOST_THREADS, len(os.sched_getaffinity(0))) if threads is None else threads
     if count == 1:
         yield from map(work, tasks)
         return

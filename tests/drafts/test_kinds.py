@@ -195,6 +195,32 @@ def test_spellings_count_once_when_they_differ_in_case_alone():
 
 
 @pytest.mark.parametrize(
+    ("said", "drafted"),
+    [
+        ({"type": "boolean", "true": ["x"], "false": [""]}, {"type": "enum", "values": ["x"], "optional": True}),
+        (
+            {"type": "boolean", "true": ["1"], "false": ["9"], "missing": ["9"]},
+            {"type": "enum", "values": ["1"], "missing": ["9"]},
+        ),
+        ({"type": "boolean", "true": ["J"]}, {"type": "boolean", "true": ["J"], "false": ["false", "0"]}),
+        (
+            {"type": "boolean", "false": ["N", ""]},
+            {"type": "boolean", "true": ["true", "1"], "false": ["N"], "optional": True},
+        ),
+        (
+            {"type": "enum", "values": ["a", "", 9], "missing": ["9"]},
+            {"type": "enum", "values": ["a"], "missing": ["9"], "optional": True},
+        ),
+    ],
+)
+def test_what_means_not_available_is_no_value_as_well(said, drafted):
+    keys = Entry(name="a", **said).write()
+    assert keys == drafted
+    survey_specs({"a": keys}, problems := Problems(), sha256="")
+    assert not problems.found
+
+
+@pytest.mark.parametrize(
     ("pattern", "style"),
     [
         ("M/d/yyyy", "%-m/%-d/%Y"),

@@ -97,3 +97,18 @@ def test_column_stays_open_when_it_may_hold_names():
 def test_number_stays_open_when_no_cell_is_one(kind):
     keys = {"type": kind, "min": None, "max": None}
     assert fill_from_rows({"a": keys}, [pl.DataFrame({"a": ["x", ""]})]) == ({"a": keys}, [])
+
+
+@pytest.mark.parametrize(
+    ("cells", "found"),
+    [
+        (["100245812208319143", "7"], {"type": None}),  # a name in digits
+        (["1e18", "0.5"], {"type": None}),
+        (["0.00000000000001", "94801166169.5"], {"type": "float", "min": 1e-14, "max": 94801166169.5, "decimals": 4}),
+        (["0.000000000000000001", "0.5"], {"type": "float", "min": 1e-18, "max": 0.5, "decimals": 15}),
+    ],
+)
+def test_range_that_is_drafted_can_be_acted_on(cells, found):
+    specs, waived = fill_from_rows({}, [pl.DataFrame({"a": cells})])
+    assert specs == {"a": {**found, **(WAIVED if waived else {})}}
+    assert not waived or parse_specs(specs, sha256="")

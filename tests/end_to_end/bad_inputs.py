@@ -125,10 +125,11 @@ def taken(folder: Path) -> None:
     TAKEN.enter_context(hold_place(folder / "out.csv"))
 
 
-def wide(folder: Path) -> None:
+def nested(folder: Path) -> None:
     import polars as pl
 
-    pl.DataFrame({name: pl.Series([0], dtype=pl.Int128) for name in SPECS}).write_parquet(folder / "data.parquet")
+    cells = {**{name: ["1"] for name in SPECS}, "age": [[SECRET]]}
+    pl.DataFrame(cells).write_parquet(folder / "data.parquet")
 
 
 def damaged_gzip(folder: Path) -> None:
@@ -385,7 +386,7 @@ CASES: tuple[Case, ...] = (
     # the specs
     refuse("an .npz table without a layout", 65, file("data.npz", b"PK"), args("data.npz")),
     refuse("a damaged .parquet table", 65, file("data.parquet", f"PAR1{SECRET}PAR1".encode()), args("data.parquet")),
-    refuse("a .parquet column of unknown type", 65, wide, args("data.parquet")),
+    refuse("a .parquet column of lists", 65, nested, args("data.parquet")),
     refuse("specs that are not JSON", 78, specs_text("{")),
     refuse("specs that are a list", 78, specs_text("[]")),
     refuse("specs without a column", 78, specs_text("{}")),

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpwgan.errors import DataError
-from dpwgan.table.frames import from_pandas, to_pandas
+from dpwgan.table.frames import from_pandas, from_polars, to_pandas
 from dpwgan.table.numerals import read_number
 from dpwgan.table.schema import (
     CategoricalColumn,
@@ -223,6 +223,12 @@ def test_cells_get_the_type_of_the_specs_when_a_frame_goes_out(column, cells, dt
 def test_derived_cells_get_the_type_of_all_they_can_be_when_a_frame_goes_out(column, cell, dtype):
     frame = to_pandas(pl.DataFrame({"c": ["2"], "d": [cell]}), make_schema(WHOLE, column))
     assert str(frame["d"].dtype) == dtype
+
+
+def test_column_is_refused_when_polars_holds_objects():
+    town = Schema(columns=(UndiscoveredColumn(name="town", privacy="waived"),), sha256="0")
+    with pytest.raises(DataError, match="column 'town': 2 rows with a cell that has a type that no cell can have"):
+        from_polars(pl.DataFrame({"town": pl.Series([object(), 1], dtype=pl.Object)}), town)
 
 
 def test_pandas_is_not_imported_when_a_csv_is_read_and_written():

@@ -71,6 +71,7 @@ def test_table_encodes_the_same_when_it_went_through_parquet_and_not_csv(tmp_pat
         (pl.Series([True, False, None]), "flag", ["1", "0", ""]),
         (pl.Series([3, None], dtype=pl.UInt8), "age", ["3", ""]),
         (pl.Series([2**63, 1], dtype=pl.UInt64), "age", [str(2**63), "1"]),
+        (pl.Series([2, None, 1], dtype=pl.Int128), "town", ["2", "", "01"]),
         (pl.Series([3.0, None, float("nan"), 2.5]), "age", ["3", "", "", "2.5"]),
         (pl.Series([0.1], dtype=pl.Float32), "share", ["0.1"]),
         (pl.Series([Decimal("1.50"), None]), "share", ["1.50", ""]),

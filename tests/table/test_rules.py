@@ -59,6 +59,14 @@ def encode(schema: Schema, *rows: dict[str, str]) -> int:
         ({"columns": PAIR, "allowed": [["01", "x"], [None, "y"]]}, {"word": "y"}, {"code": "N", "word": "y"}),
         ({"columns": PAIR, "forbidden": [["N", "x"], [2, "y"]]}, {"code": "N"}, {"code": "02"}),
         ({"columns": ["age", "size"], "allowed": [[20, 1.5]]}, {"size": ""}, {"size": "1.50"}),
+        ({"columns": ["begin", "smokes"], "forbidden": [["04.02.2020", "TRUE"]]}, {"begin": "04.02.2020"}, {}),
+        ({"columns": ["begin", "smokes"], "allowed": [["03.02.2020", 1]]}, {"smokes": "false"}, {"smokes": "1"}),
+        ("size IN (1.5, 2)", {"size": "1.4"}, {"size": "2.0"}),
+        ("size NOT IN (1, 3)", {"size": "3.0"}, {"size": ""}),
+        ("size + 0.2 IN (0.3, 1.7)", {"size": "0.2"}, {"size": "0.1"}),
+        ("begin IN (DATE '2020-02-03')", {"begin": "04.02.2020"}, {}),
+        ("begin + INTERVAL '5 hours' < TIMESTAMP '2020-02-04 04:00:00'", {"begin": "04.02.2020"}, {}),
+        ("INTERVAL '5 hours' + begin = TIMESTAMP '2020-02-03 05:00:00'", {"begin": "04.02.2020"}, {}),
     ],
 )
 def test_a_rule_is_broken_where_it_is_false_on_the_values_of_a_row(rule: Any, broken: Any, kept: Any) -> None:
@@ -181,11 +189,14 @@ TYPOS = ["word = 'X'", "'z' <> word", "word IN ('x', 'z')", "CASE word WHEN 'z' 
         ({"columns": ["age", "code"], "allowed": [["3"]]}, "a cell for each of its 2 columns"),
         ({"columns": ["age", "code"], "allowed": [["300", "01"]]}, "cells of 'age' that the specs do not allow"),
         ({"columns": ["age", "code"], "allowed_from": "none.csv"}, "'none.csv' cannot be read"),
+        ({"columns": ["half", "code"], "allowed": [["many", "01"]]}, "cells of 'half' that the specs do not allow"),
+        ({"columns": ["half", "code"], "allowed": [["o", "01"]]}, "cells of 'half' that the specs do not allow"),
     ],
 )
 def test_a_rule_that_cannot_be_acted_on_is_refused_by_its_number(rule: Any, told: str) -> None:
+    half = {"derived": {"from": "pay", "floordiv": 2, "missing": "none"}}
     with pytest.raises(SpecsError, match=r"^Rule 2 in the specs.*" + told):
-        read("age > 1", rule)
+        read("age > 1", rule, half=half)
 
 
 def test_dates_moved_by_intervals_are_no_ends_of_intervals() -> None:
@@ -221,9 +232,9 @@ def test_allowed_combinations_may_lie_in_a_file_beside_the_specs(tmp_path: Path)
 
 def test_numbers_are_cut_where_rules_compare_them_with_a_constant() -> None:
     rules = ("age >= 15", "3 > age", "pay > 10", "size <= 0.3", "pay <> 20 OR age IS NULL", "age + pay > 7")
-    by_name = read(*rules).by_name
+    by_name = read(*rules, "size IN (0.7, NULL)").by_name
     cuts = {name: c.cuts for name, c in by_name.items() if isinstance(c, NumericColumn)}
-    assert cuts == {"age": (3.0, 15.0), "pay": (11.0, 20.0, 21.0), "size": (0.4,)}
+    assert cuts == {"age": (3.0, 15.0), "pay": (11.0, 20.0, 21.0), "size": (0.4, 0.7, 0.8)}
 
 
 def test_moments_are_cut_where_rules_compare_them_with_a_constant() -> None:
@@ -289,6 +300,19 @@ def test_a_computed_column_is_checked_on_the_way_in_and_written_on_the_way_out()
             encoder.validate(again.with_columns(pl.Series(name, [wrong, again[name][1]])))
 
 
+def test_large_amounts_follow_from_their_parts_to_the_cent() -> None:
+    """The double of an amount is the one that its digits are nearest to, on both sides."""
+    money = {"type": "float", "min": 0, "max": 10**9, "decimals": 2}
+    given = {"goods": money, "other": money, "total": {"derived": {"sql": "goods + other"}, "decimals": 2}}
+    cents = np.random.default_rng(0).integers(0, 10**11, (2, 2000))
+    parts = [[f"{each // 100}.{each % 100:02}" for each in row] for row in (*cents, cents.sum(axis=0))]
+    frame = pl.DataFrame(dict(zip(given, parts, strict=True)))
+    encoder = TableEncoder(parse_specs(given, sha256=""), list(given))
+    again = encoder.decode(encoder.encode(frame), np.random.default_rng(0))
+    encoder.validate(again)
+    assert again["total"].to_list() == parts[2]
+
+
 @pytest.mark.parametrize(
     ("broken", "told"),
     [
@@ -302,7 +326,10 @@ def test_a_computed_column_is_checked_on_the_way_in_and_written_on_the_way_out()
 def test_a_bad_cell_is_found_once_and_breaks_no_rule_and_no_derived_column(broken: dict[str, str], told: str) -> None:
     sum_of_all = "age + code + CASE WHEN begin > DATE '2020-01-01' THEN 1 ELSE 0 END"
     derived = {"sum": {"derived": {"sql": sum_of_all}}, "half": {"derived": {"from": "age", "floordiv": 2}}}
-    schema = read("age > 10", "code = 1", "begin > DATE '2020-01-01'", "sum > 20", "half > 5", **derived)
+    rules = "age > 10", "code = 1", "begin > DATE '2020-01-01'", "sum > 20", "half > 5"
+    are_there = (f"{name} IS NOT NULL" for name in ("age", "code", "begin", "sum", "half"))
+    allowed = {"columns": ["age", "code"], "allowed": [[20, "01"]]}
+    schema = read(*rules, *are_there, allowed, **derived)
     row = {"sum": "22", "half": "10"}
     assert encode(schema, row) == 1
     with pytest.raises(DataError) as refused:

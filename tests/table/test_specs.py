@@ -404,6 +404,10 @@ REFUSED_COLUMNS: dict[str, tuple[dict[str, Any], str]] = {
     "half of one in words": (INTEGER | {"description": "\udfff"}, "it holds half of a character"),
     "NUL": ({"type": "enum", "values": ["a"], "missing": ["\0"]}, "it holds a NUL"),
     "NUL in a map": ({"derived": {"from": "GOOD", "map": {"1": "\0"}}}, "it holds a NUL"),
+    "missing codes for all": (INTEGER | {"max": 1, "missing": [0, 1]}, "take every number of its range"),
+    "no number in the range": ({"type": "float", "min": 0.1, "max": 0.4, "decimals": 0}, "no number with the digits"),
+    "no tenth in the range": ({"type": "float", "min": 0.01, "max": 0.04, "decimals": 1}, "no number with the digits"),
+    "more numbers than can be counted": ({"type": "float", "min": 0, "max": 1e9, "decimals": 12}, "can be counted"),
     "width beside decimals": (INTEGER | {"width": 3, "decimals": 1}, "'width' and 'decimals' are both given"),
 }
 
@@ -556,6 +560,7 @@ REFUSED_FILES: dict[str, tuple[bytes, str]] = {
     "infinity": (b'{"A": {"type": "float", "min": 0, "max": Infinity}}', "hold Infinity"),
     "1e999": (b'{"A": {"type": "float", "min": 0, "max": 1e999}}', "too large for a double"),
     "deep": (b'{"A": ' + b"[" * 100_000, "not JSON"),
+    "objects in objects": (b'{"A": ' + b'{"B": ' * 600 + b"1" + b"}" * 601, "too deep to be read"),
     "number of 5,000 digits": (b'{"A": {"type": "enum", "count": ' + b"9" * 5000 + b"}}", "not JSON"),
 }
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dpwgan.table.threads import count_threads, map_in_order
+from dpwgan.table.threads import map_in_order
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -52,8 +52,3 @@ def test_no_task_is_begun_when_one_before_has_failed_and_was_asked_for(threads):
     with pytest.raises(ValueError, match="no"):
         got.extend(map_in_order(work, range(1_000), threads=threads))
     assert len(begun) < 10
-
-
-def test_threads_are_those_asked_for_when_there_is_a_number():
-    assert count_threads(3) == 3
-    assert count_threads(None) >= 1

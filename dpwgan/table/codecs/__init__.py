@@ -5,7 +5,7 @@ from typing import Any
 
 from dpwgan.table.calendar import CalendarColumn, LaterColumn
 from dpwgan.table.codecs.categories import BooleanCodec, CategoricalCodec
-from dpwgan.table.codecs.codec import Codec, EncodedCells, TrainedCodec
+from dpwgan.table.codecs.codec import Codec, EncodedCells, ReadCodec, TrainedCodec
 from dpwgan.table.codecs.derived import ComputedRule, Derivation, DerivedRule
 from dpwgan.table.codecs.later import LaterCodec
 from dpwgan.table.codecs.moments import MomentCodec
@@ -28,6 +28,7 @@ __all__ = [
     "FixedCell",
     "FreshIdentifiers",
     "MomentCodec",
+    "ReadCodec",
     "make_codec",
     "make_codecs",
     "make_derivation",
@@ -45,7 +46,7 @@ _CODECS: dict[type[TrainedColumn], Callable[[Any], TrainedCodec]] = {
 
 
 def make_codec(column: TrainedColumn) -> TrainedCodec:
-    """Chooses the codec of a trained column. Raises: SpecsError if what its specs ask for cannot be acted on."""
+    """Chooses the codec of a trained column. Raises: SpecsError if its missing codes take its range."""
     return _CODECS[type(column)](column)
 
 
@@ -60,5 +61,5 @@ def make_codecs(columns: Sequence[Column]) -> dict[str, TrainedCodec]:
 
 
 def make_derivation(column: FunctionColumn, codecs: Mapping[str, TrainedCodec]) -> Derivation:
-    """Makes the function of a column from the codecs of its sources. Raises: SpecsError if it is not one of theirs."""
+    """Makes the function of a column from the codecs of its sources."""
     return DerivedRule(column, codecs) if isinstance(column, DerivedColumn) else ComputedRule(column, codecs)

@@ -8,7 +8,6 @@ from decimal import Decimal
 import numpy as np
 import polars as pl
 
-from dpwgan.errors import SpecsError, quote
 from dpwgan.table.codecs.codec import EncodedCells, Flags, TrainedCodec, check_codes
 from dpwgan.table.numerals import BLANKS, read_number
 from dpwgan.table.schema import BooleanColumn, CategoricalColumn
@@ -29,10 +28,6 @@ class CategoricalCodec(TrainedCodec):
 
     def __init__(self, column: CategoricalColumn) -> None:
         super().__init__(column)
-        if column.out_of_domain == "clamp" and not column.integer:
-            raise SpecsError(
-                f'Column {quote(column.name)}: "out_of_domain": "clamp" needs numbers, not a list of cells.'
-            )
         self.column = column
         self._tokens = pl.Series(column.tokens, dtype=pl.Enum(column.tokens))
         self._by_text = {token: code for code, token in enumerate(column.tokens)}

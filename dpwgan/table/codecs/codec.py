@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from dpwgan.errors import DpwganError, SpecsError, quote
+from dpwgan.errors import DpwganError, quote
 from dpwgan.table.encoded import Numbers
 from dpwgan.table.findings import Findings
 from dpwgan.table.schema import TrainedColumn
@@ -56,27 +56,29 @@ class Codec(ABC):
     def count_illegal(self, frame: pl.DataFrame) -> int:
         """Counts the rows of the output whose cell, a text, is illegal."""
 
+
+class ReadCodec(Codec):
+    """A column that rules between columns may read."""
+
+    sources: tuple[str, ...] = ()
+    """Other columns, without whose cells those of this one say nothing."""
+
     @abstractmethod
     def get_values(self, frame: pl.DataFrame) -> pl.Series:
-        """What rules between columns see of (n,) rows of cells, real or of the output: NULL for not available.
+        """What rules see of (n,) rows of cells, real or of the output: NULL for not available.
 
         Its type does not depend on the rows. An illegal cell is NULL, or what it is taken for.
         """
 
 
-class TrainedCodec(Codec):
+class TrainedCodec(ReadCodec):
     """A column that methods see, both ways: each cell by itself, and whatever a method gives back becomes legal.
 
-    Raises: SpecsError if the column's `out_of_domain` rule, range or digits cannot be acted on.
+    Raises: SpecsError if codes that mean not available take all of the column's range.
     """
 
     def __init__(self, column: TrainedColumn) -> None:
-        if column.out_of_domain == "missing" and not column.missing:
-            raise SpecsError(f'Column {quote(column.name)}: "out_of_domain": "missing" needs a missing code.')
         self.name, self.missing = column.name, column.missing
-
-    sources: tuple[str, ...] = ()
-    """Other columns, without whose cells those of this one say nothing."""
 
     def encode_row(self, frame: pl.DataFrame, findings: Findings) -> EncodedCells:
         """Encodes (n,) cells beside the others of their rows. As `encode`."""

@@ -17,9 +17,6 @@ from dpwgan.table.schema import MOST_SINGLE_LEVELS, NumericColumn, write_whole
 Values = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.int64]
 
-# Steps are counted in int64, and doubles are cast to it.
-_MOST_STEPS = 1 << 62
-
 NOT_NUMBER = "is not a number"
 NOT_WHOLE = "is not a whole number"
 
@@ -45,7 +42,8 @@ class FreeSteps:
     def __init__(self, name: str, taken: Iterable[int], *, low: int, high: int) -> None:
         inside = {step for step in taken if low <= step <= high}
         if len(inside) > high - low:
-            raise SpecsError(f"Column {quote(name)}: its 'missing' codes take every number of its range.")
+            reason = "its 'missing' codes take every number of its range"
+            raise SpecsError(f"Column {quote(name)} in the specs: {reason}.", column=name)
 
         def find_free(step: int) -> int:
             near = (step + sign * distance for distance in range(1, len(inside) + 1) for sign in (1, -1))
@@ -66,17 +64,11 @@ class WrittenNumbers:
     """The numbers that a column may write: whole multiples of a step, `low` to `high` of them.
 
     The step is 1 for a column of whole numbers, else 10 to the power of minus `decimals`.
-    Raises: SpecsError if no such number lies in the range, or the range has too many of them to count.
     """
 
     def __init__(self, column: NumericColumn) -> None:
         self.column = column
-        self.low = column.count_steps(column.minimum, up=True)
-        self.high = column.count_steps(column.maximum, up=False)
-        if self.low > self.high:
-            raise SpecsError(f"Column {quote(column.name)}: no number with the digits it may have lies in its range.")
-        if max(abs(self.low), abs(self.high)) > _MOST_STEPS:
-            raise SpecsError(f"Column {quote(column.name)}: its range holds more numbers than can be counted.")
+        self.low, self.high = column.find_ends()
 
     def find_nearest(self, values: Values) -> Steps:
         """The nearest number that may be written, in steps; half a step goes to the even one.
@@ -233,8 +225,6 @@ class NumberCodec(NumericCodec):
     def __init__(self, column: NumericColumn) -> None:
         super().__init__(column)
         self._range = column.maximum - column.minimum
-        if not np.isfinite(self._range):
-            raise SpecsError(f"Column {quote(column.name)}: its range is wider than a double can hold.")
         levels = column.parts[-1].levels
         exact = MOST_SINGLE_LEVELS < levels == self._written.high - self._written.low + 1
         # Of a number of many levels, what is carried is the level itself over a power of 2.
@@ -277,10 +267,8 @@ class BinCodec(NumericCodec):
     """
 
     def __init__(self, column: NumericColumn) -> None:
-        edges = column.edges
-        if edges is None or len(edges) < 2 or list(edges[:-1]) != sorted(set(edges[:-1])) or edges[-1] < edges[-2]:
-            raise SpecsError(f"Column {quote(column.name)}: the edges of its bins have to rise.")
         super().__init__(column)
+        edges = column.edges or ()
         self._inner = np.array(edges[1:-1], dtype=np.float64)
         self._bins = len(edges) - 1
         ends = [

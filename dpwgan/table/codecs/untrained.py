@@ -8,7 +8,6 @@ import uuid
 import numpy as np
 import polars as pl
 
-from dpwgan.errors import DpwganError
 from dpwgan.table.codecs.codec import Codec, list_distinct
 from dpwgan.table.findings import Findings
 from dpwgan.table.numerals import are_same_cell
@@ -37,10 +36,6 @@ class FixedCell(Codec):
         """The cell, once a record."""
         return pl.repeat(self._cell, records, dtype=pl.String, eager=True)
 
-    def get_values(self, frame: pl.DataFrame) -> pl.Series:
-        """What rules between columns see: the cell."""
-        return self.make(records=frame.height)
-
     def count_illegal(self, frame: pl.DataFrame) -> int:
         """Counts rows with another cell."""
         return int((frame.get_column(self.name).cast(pl.String) != self._cell).sum())
@@ -65,10 +60,6 @@ class FreshIdentifiers(Codec):
             counted: pl.Series = pl.Series(np.arange(start, start + records, dtype=np.int64)).cast(pl.String)
             return counted
         return pl.Series([str(uuid.uuid4()) for _ in range(records)], dtype=pl.String)
-
-    def get_values(self, frame: pl.DataFrame) -> pl.Series:
-        """Names that belong to no row: no rule may read them."""
-        raise DpwganError(f"Internal error: a rule reads the row names {self.name!r}.")
 
     def count_illegal(self, frame: pl.DataFrame) -> int:
         """Counts names that come twice, or have another form; all of them where they do not count up.

@@ -3,11 +3,11 @@
 import functools
 from collections.abc import Sequence
 
+from dpwgan.table.numerals import WHOLE_NUMBER
 from dpwgan.table.schema import CategoricalColumn, DomainSource, TrainedColumn, UndiscoveredColumn, write_whole
 from dpwgan.table.specs.keys import (
     MAX_CATEGORIES,
     MISSING_KEYS,
-    WHOLE_NUMBER,
     Keys,
     count_codes,
     read_item,

@@ -105,7 +105,10 @@ def survey_specs(
     A column derived from one that is wrong is left out, for nothing can be said of it.
     Raises: SpecsError if the document has no columns at all.
     """
-    columns, rules = check_form(document, problems)
+    try:
+        columns, rules = check_form(document, problems)
+    except RecursionError:
+        raise SpecsError("The specs hold objects too deep to be read.") from None
     named, layout = document.keys() if isinstance(document, Mapping) else set(), None
     unit: UnitColumn | None = None
     with problems.gathered():

@@ -39,8 +39,6 @@ def check_form(document: object, problems: Problems) -> tuple[dict[str, dict[str
     """
     if not isinstance(document, Mapping):
         raise SpecsError("The specs must be one JSON object with a key for each column.")
-    if not document:
-        raise SpecsError("The specs name no column.")
     columns: dict[str, dict[str, Any]] = {}
     for name, keys in document.items():
         if not isinstance(name, str):
@@ -54,11 +52,11 @@ def check_form(document: object, problems: Problems) -> tuple[dict[str, dict[str
             columns[name] = dict(keys)
     # A column is an object: one of that name cannot be taken for a list.
     rules = list(document[RULES]) if isinstance(document.get(RULES), list | tuple) else []
-    if rules and len(document) == 1:
+    if not document or (rules and len(document) == 1):
         raise SpecsError("The specs name no column.")
     short: dict[str, Any] = {name: _shorten(keys) for name, keys in columns.items()}
     if rules:
-        short[RULES] = [_shorten_rule(rule) for rule in rules]
+        short[RULES] = list(map(_shorten, rules))
     errors = list(_get_validator().iter_errors(short)) if short else []
     others = {key for key in (LAYOUT, UNIT) if declares(columns, key)}
     explained = (_explain(error, others) for error in errors)
@@ -71,17 +69,6 @@ def check_form(document: object, problems: Problems) -> tuple[dict[str, dict[str
     wrong = {tuple(error.absolute_path)[1] for error in errors if len(error.absolute_path) > 1 and RULES in short}
     rules = [None if place in wrong else rule for place, rule in enumerate(rules)]
     return {name: keys for name, keys in columns.items() if name not in problems.columns}, rules
-
-
-def _shorten_rule(rule: Any) -> Any:
-    """Lets one combination of each kind stand for all, as `_shorten` does with items."""
-    if not isinstance(rule, Mapping):
-        return rule
-    short = dict(rule)
-    for key in ("allowed", "forbidden"):
-        if isinstance(rule.get(key), list | tuple):
-            short[key] = list({_name_kind(cells): cells for cells in rule[key]}.values())
-    return short
 
 
 def _name_kind(cells: Any) -> Any:
@@ -111,21 +98,19 @@ def _list_texts(part: Any) -> Iterator[str]:
             yield from _list_texts(item)
 
 
-def _shorten(keys: dict[str, Any]) -> dict[str, Any]:
-    """Lets one item of each Python type stand for its kind, so that a list of 10,000 is checked as fast as one of 3.
+def _shorten(keys: Any) -> Any:
+    """Lets one item of each kind stand for all, so that a list of 10,000 is checked as fast as one of 3.
 
     The schema asks nothing of the items but their type; _check_list looks at all of them.
     """
-    short = dict(keys)
-    for key in ("values", "missing"):
-        if isinstance(keys.get(key), list | tuple):
-            short[key] = list({type(item): item for item in keys[key]}.values())
-    derived = keys.get("derived")
-    if isinstance(derived, Mapping):
-        short["derived"] = dict(derived)
-        if isinstance(derived.get("map"), Mapping):
-            kinds = {type(cell): (token, cell) for token, cell in derived["map"].items()}
-            short["derived"]["map"] = dict(kinds.values())
+    if not isinstance(keys, Mapping):
+        return keys
+    short = {key: _shorten(value) for key, value in keys.items()}
+    for key in short.keys() & {"values", "missing", "allowed", "forbidden"}:
+        if isinstance(keys[key], list | tuple):
+            short[key] = list({_name_kind(item): item for item in keys[key]}.values())
+    if isinstance(short.get("map"), Mapping):
+        short["map"] = dict({type(cell): (token, cell) for token, cell in short["map"].items()}.values())
     return short
 
 
@@ -140,56 +125,43 @@ def _check_list(name: str, key: str, items: Sequence[Any]) -> None:
 
 
 def _explain(error: Any, others: Set[str]) -> SpecsError:
-    """Puts jsonschema's verdict into one sentence that names the column, or one of the others, and the key."""
-    name, *path = (str(part) for part in error.absolute_path)
-    if name == RULES and path and not isinstance(error.absolute_path[1], str):
-        return _explain_rule(error, int(path[0]) + 1)
+    """Puts jsonschema's verdict into one sentence that names the column, one of the others or a rule, and the key."""
+    name, *path = error.absolute_path
+    is_rule = name == RULES and path and not isinstance(path[0], str)
     refuse = functools.partial(refuse_key if name in others else refuse_column, name)
+    if is_rule:
+        refuse = functools.partial(refuse_rule, path.pop(0) + 1)
+    path = [str(part) for part in path]
     where = ".".join(part for part in path if not part.isdigit())
     rule, wanted, found = error.validator, error.validator_value, error.instance
-    if found is None and len(path) == 1:
+    if found is None and len(path) == 1 and not is_rule:
         return refuse(f"{where!r} is null, as a draft leaves it: it is still to be filled in")
     if rule == "additionalProperties" and isinstance(found, Mapping):
         known = error.schema["properties"]
-        unknown = [_hint(str(key), known, where=where) for key in found if key not in known]
+        unknown = [
+            quote(f"{where}.{key}" if where else str(key)) + suggest(str(key), known, show=repr)
+            for key in found
+            if key not in known
+        ]
         return refuse(f"unknown key{'s' if len(unknown) > 1 else ''} {', '.join(unknown)}")
     if rule == "anyOf":
         return refuse("the key 'type' is missing")
+    if rule == "oneOf" and is_rule:
+        return refuse("it needs 'sql', or 'columns' with one of 'allowed', 'forbidden' and 'allowed_from'")
     if rule == "oneOf":
         return refuse("'derived' needs exactly one of 'multiply', 'floordiv', 'map' and 'sql'")
     if rule == "required":
         missing = next(key for key in wanted if error.message.startswith(repr(key)))
         return refuse(f"the key {(where + '.' if where else '') + missing!r} is missing")
     item = " (each item)" if path and (path[-1].isdigit() or len(path) > 2) else ""
-    return refuse(f"{where!r}{item} {_say_rule(rule, wanted)}")
-
-
-def _explain_rule(error: Any, number: int) -> SpecsError:
-    """The verdict on a rule between columns, which names it by its number."""
-    if error.validator == "additionalProperties":
-        known = error.schema["properties"]
-        unknown = next(key for key in error.instance if key not in known)
-        return refuse_rule(number, f"unknown key {_hint(str(unknown), known, where='')}")
-    if error.validator == "oneOf":
-        return refuse_rule(number, "it needs 'sql', or 'columns' with one of 'allowed', 'forbidden' and 'allowed_from'")
-    where = [str(part) for part in list(error.absolute_path)[2:]]
-    named = [part for part in where if not part.isdigit()]
-    subject = f"{named[0]!r}{' (each item)' if named != where else ''} " if named else "it "
-    return refuse_rule(number, subject + _say_rule(error.validator, error.validator_value))
-
-
-def _hint(key: str, known: Mapping[str, Any], *, where: str) -> str:
-    return quote(f"{where}.{key}" if where else key) + suggest(key, known, show=repr)
-
-
-def _say_rule(rule: str, wanted: Any) -> str:
     if rule == "type":
-        kinds = [wanted] if isinstance(wanted, str) else wanted
-        return f"must be {' or '.join(_KINDS[kind] for kind in kinds)}"
-    if rule == "enum":
-        return f"must be one of {', '.join(wanted)}"
-    items = "item" if wanted == 1 else "items"
-    return _RULES.get(rule, "is not of the documented form").format(wanted=wanted, items=items)
+        said = f"must be {' or '.join(_KINDS[kind] for kind in ([wanted] if isinstance(wanted, str) else wanted))}"
+    elif rule == "enum":
+        said = f"must be one of {', '.join(wanted)}"
+    else:
+        items = "item" if wanted == 1 else "items"
+        said = _RULES.get(rule, "is not of the documented form").format(wanted=wanted, items=items)
+    return refuse(f"{repr(where) + item if where else 'it'} {said}")
 
 
 _RULES = {

@@ -19,7 +19,6 @@ take most of the network; with a written list it is taken at its word."""
 MAX_WHOLE_NUMBER = 2**53
 """Whole numbers beyond this are not exact in a double, so a cell could not be restored."""
 
-WHOLE_NUMBER = re.compile(r"-?[0-9]+")
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 MISSING_KEYS = {"optional", "missing", "out_of_domain"}
 

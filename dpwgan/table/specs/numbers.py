@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
+from dpwgan.table.numerals import read_number
 from dpwgan.table.schema import NumericColumn
 from dpwgan.table.specs.keys import (
     MAX_CATEGORIES,
@@ -15,6 +16,8 @@ from dpwgan.table.specs.keys import (
 )
 
 RANGE_KEYS = {"min", "max", "bins"}
+# Steps are counted in int64, and doubles are cast to it.
+_MOST_STEPS = 1 << 62
 NUMBER_KEYS = RANGE_KEYS | MISSING_KEYS | {"decimals"}
 
 
@@ -48,7 +51,7 @@ def parse_number(keys: Keys) -> NumericColumn:
     if width:
         keys.refuse_beside("width", "decimals")
     missing = keys.read_missing(width=width, decimals=decimals, extra=extra)
-    return NumericColumn(
+    column = NumericColumn(
         name=keys.name,
         minimum=float(low),
         maximum=float(high),
@@ -59,6 +62,15 @@ def parse_number(keys: Keys) -> NumericColumn:
         edges=_read_edges(keys, low=low, high=high, integer=integer),
         out_of_domain=keys.read_out_of_domain(missing),
     )
+    first, last = column.find_ends()
+    if first > last:
+        raise keys.refuse("no number with the digits it may have lies in its range")
+    if max(abs(first), abs(last)) > _MOST_STEPS:
+        raise keys.refuse("its range holds more numbers than can be counted")
+    steps = {number * column.steps_per_unit for number in map(read_number, missing) if number is not None}
+    if sum(first <= step <= last and step == step.to_integral_value() for step in steps) > last - first:
+        raise keys.refuse("its 'missing' codes take every number of its range")
+    return column
 
 
 def _default_decimals(low: float, high: float) -> int:

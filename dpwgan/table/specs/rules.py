@@ -11,7 +11,7 @@ from typing import Any
 from dpwgan.errors import quote
 from dpwgan.table.calendar import CalendarColumn
 from dpwgan.table.conditions import ConditionError, read_sql
-from dpwgan.table.rules import CellReader, read_condition
+from dpwgan.table.rules import make_reader, read_condition
 from dpwgan.table.schema import Column, NumericColumn, Rule, Schema, UndiscoveredColumn
 from dpwgan.table.specs.keys import refuse_rule, write_item
 from dpwgan.table.specs.problems import Problems
@@ -65,12 +65,9 @@ def _parse_rule(given: Any, number: int, schema: Schema, *, folder: Path) -> Rul
         raise refuse(f"each combination needs a cell for each of its {len(columns)} columns")
     allowed = "forbidden" not in keys
     try:
-        readers = [CellReader(name, schema) for name in columns]
+        readers = [make_reader(name, schema) for name in columns]
         combinations = dict.fromkeys(
-            tuple(
-                None if cell is None else reader.read(write_item(cell))
-                for reader, cell in zip(readers, cells, strict=True)
-            )
+            tuple(None if cell is None else read(write_item(cell)) for read, cell in zip(readers, cells, strict=True))
             for cells in listed
         )
     except ConditionError as error:
