@@ -57,6 +57,9 @@ Held above 0 alone, each empty half that noise made positive would take from the
 any interval more, what it takes off the fit must be worth its penalty.
 """
 
+_TOLD = 1.5
+"""How many stddevs a part of a tail would hold, if noise is to say whether it does: else the tail is taken to go on."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Look:
@@ -292,7 +295,7 @@ class NumberTree:
         return tails
 
     def _find_ended(self, held: Floats, expected: Floats, *, height: int) -> Flags:
-        """Which tails end in the last block before a height: its second half is noise, and were none if they went on.
+        """Which tails end in the last block before a height: its second half holds less than half of what they would.
 
         A block in whose midst all records end holds less than the one before it, as those of a tail do.
         Shapes: (segments,) each. `held`: in that block; `expected`: beyond it, whence its power law.
@@ -302,9 +305,8 @@ class NumberTree:
         places, known = scale.find(self._segments.bases + (np.int64(3) << height >> 3))
         mine = np.flatnonzero(known & (expected > 0))
         rates, counts = expected[mine] / held[mine], scale.counts[places[mine]]
-        least = _LEAST * np.sqrt(scale.variances[places[mine]])
         wanted = held[mine] * (rates ** math.log2(1.5) - rates) / (1.0 - rates)
-        ended[mine] = (counts < least) & (counts < wanted - least)
+        ended[mine] = (counts < wanted / 2) & (wanted > _TOLD * np.sqrt(scale.variances[places[mine]]))
         return ended
 
     @cached_property
