@@ -6,12 +6,13 @@ any width takes a look for every few halvings, and an empty stretch of it carrie
 Upwards, every node gets its best estimate from what was measured in it and below it; these estimates are independent
 for nodes side by side, so what they say about two halves of a node is a test of whether the halves differ. Downwards,
 the estimates are made consistent with the total. A tail that falls off into the noise would be cut off by any bar, and
-the mean with it: it is drawn towards what its nearer part goes on to. Public cuts part the levels into segments with a
-tree each.
+the mean with it: it is drawn towards what its nearer part goes on to, unless that has ended. Public cuts part the
+levels into segments with a tree each.
 Source: Hay, Rastogi, Miklau, Suciu 2010, arXiv:0904.0942 (both passes); Donoho 1997, "CART and best-ortho-basis", and
   Barron, Birge, Massart 1999 (a dyadic partition by penalised least squares).
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -49,16 +50,15 @@ _STANDS_OUT = 4.0
 _SPLIT_PENALTY = 6.0
 """What a further interval must take off the chi-square of the fit: a lone difference counts from 2.4 stddevs on."""
 
-_LEAST_NEAR, _LEAST_FAR = 2.0, 3.0
+_LEAST = math.sqrt(_SPLIT_PENALTY)
 """How many stddevs an interval must hold, lest what it holds be given to the other half of the node that it halves.
 
-Held above 0 alone, each empty half that noise made positive would take from the full one, at every halving anew. What
-is wider than nearly all records are spread is seldom more than noise, and moves a mean far if it is taken for more,
-unless it goes on where a tail is falling off: then it is drawn towards what that tail says.
+Held above 0 alone, each empty half that noise made positive would take from the full one, at every halving anew. As for
+any interval more, what it takes off the fit must be worth its penalty.
 """
 
-_NEARLY_ALL = 0.95
-"""The share of records, those at both ends left out, whose spread says what is wide."""
+_TOLD = 1.5
+"""How many stddevs a part of a tail would hold, if noise is to say whether it does: else the tail is taken to go on."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -188,11 +188,7 @@ class NumberTree:
             flags: Flags = scale.is_split[places]
             return flags
 
-        first = self._descend(totals, goes_on)
-        shares = np.cumsum(first.masses) / max(float(first.masses.sum()), 1e-9)
-        low, high = np.searchsorted(shares, [(1 - _NEARLY_ALL) / 2, (1 + _NEARLY_ALL) / 2]).clip(max=len(shares) - 1)
-        spread = first.starts[high] + first.sizes[high] - first.starts[low]
-        return self._descend(totals, goes_on, spread=int(spread))
+        return self._descend(totals, goes_on, tails=self._tails)
 
     def refine(self, *, looks_left: int) -> Integers:
         """Where the blocks of the next look start: halves of what stands out, and the rest in as few as will do.
@@ -218,10 +214,10 @@ class NumberTree:
         starts: Integers = np.repeat(blocks.starts, pieces) + within * np.repeat(widths, pieces)
         return starts
 
-    def _descend(self, totals: Floats, goes_on: _Rule, *, spread: int = 0) -> Intervals:
+    def _descend(self, totals: Floats, goes_on: _Rule, *, tails: Sequence[Floats] = ()) -> Intervals:
         """Goes from the roots down, as long as the rule says, sharing out each node's records between its halves.
 
-        `spread`: over how many levels nearly all records lie, as far as is known.
+        `tails`: as `_tails`, where what lies farthest out is to be drawn towards them.
         """
         segments = self._segments
         starts, masses = np.zeros(0, np.int64), np.zeros(0)
@@ -235,8 +231,8 @@ class NumberTree:
             ends = places[~inner]
             parts = (scale.sizes, scale.counts, scale.variances, scale.is_inner)
             found.append((starts[~inner], masses[~inner], *(part[ends] for part in parts)))
-            tails = self._tails[height] if spread else np.full(len(segments.bases), np.nan)
-            starts, masses = self._halve(starts[inner], masses[inner], height=height, spread=spread, tails=tails)
+            expected = tails[height] if tails else np.full(len(segments.bases), np.nan)
+            starts, masses = self._halve(starts[inner], masses[inner], height=height, tails=expected)
         firsts, masses, sizes, counts, variances, is_inner = (
             np.concatenate(parts) for parts in zip(*found, strict=True)
         )
@@ -250,9 +246,7 @@ class NumberTree:
             is_inner=is_inner[order],
         )
 
-    def _halve(
-        self, starts: Integers, masses: Floats, *, height: int, spread: int, tails: Floats
-    ) -> tuple[Integers, Floats]:
+    def _halve(self, starts: Integers, masses: Floats, *, height: int, tails: Floats) -> tuple[Integers, Floats]:
         if not len(starts):
             return starts, masses
         below, rights = self._scales[height - 1], starts + (np.int64(1) << (height - 1))
@@ -264,7 +258,7 @@ class NumberTree:
         # What the halves are off their node's mass is shared in the ratio of their variances.
         left_share = below.variances[left] / (below.variances[left] + right_variance)
         fitted = below.counts[left] + left_share * (masses - below.counts[left] - right_count)
-        left_mass = np.where(has_right, self._clear(fitted, masses, left, right, below, spread), masses)
+        left_mass = np.where(has_right, _clear(fitted, masses, left, right, below), masses)
         # The first node of a segment parts all that is below a level from what lies farther out.
         segment = self._segments.find(starts)
         expected = np.where(starts == self._segments.bases[segment], tails[segment], np.nan)
@@ -277,21 +271,6 @@ class NumberTree:
         halves = np.stack((starts, rights), axis=1).ravel()
         return halves[exists], np.stack((left_mass, masses - left_mass), axis=1).ravel()[exists]
 
-    def _clear(
-        self, left_mass: Floats, masses: Floats, left: Integers, right: Integers, below: _Scale, spread: int
-    ) -> Floats:
-        """Moves all of a node's mass to one half where the other one is mere noise with nothing to tell apart in it."""
-        left_variance, right_variance = below.variances[left], below.variances[right]
-        noise = np.sqrt(left_variance * right_variance / (left_variance + right_variance))
-        left_least, right_least = (
-            np.where(below.sizes[half] <= spread, _LEAST_NEAR, _LEAST_FAR) * noise for half in (left, right)
-        )
-        left_is_noise = ~below.is_split[left] & (left_mass < left_least)
-        right_is_noise = ~below.is_split[right] & (masses - left_mass < right_least)
-        cleared = np.where(left_is_noise & ~right_is_noise, 0.0, left_mass)
-        cleared = np.where(right_is_noise & ~left_is_noise, masses, cleared)
-        return np.clip(cleared, 0.0, masses)
-
     @cached_property
     def _tails(self) -> list[Floats]:
         """What the second half of each segment's first node of a width holds, as far as those nearer by tell.
@@ -303,8 +282,10 @@ class NumberTree:
         tails = [last[0]]
         for height in range(1, len(self._scales)):
             below, rights = self._scales[height - 1], segments.bases + (np.int64(1) << (height - 1))
+            expected = _go_on(*last)
+            expected[self._find_ended(last[-1], expected, height=height)] = 0.0
             # The range may end before the last one is as wide.
-            tails.append(_go_on(*last) * np.clip((segments.ends - rights) / 2 ** (height - 1), 0.0, 1.0))
+            tails.append(expected * np.clip((segments.ends - rights) / 2 ** (height - 1), 0.0, 1.0))
             places, known = below.find(rights)
             mine = np.flatnonzero(known & (rights < segments.ends))
             counts, stddevs = below.counts[places[mine]], np.sqrt(below.variances[places[mine]])
@@ -312,6 +293,21 @@ class NumberTree:
             held[mine] = np.where(np.isnan(expected), counts, _draw_towards(counts, stddevs, expected))
             last = np.stack([*last[1:], held])
         return tails
+
+    def _find_ended(self, held: Floats, expected: Floats, *, height: int) -> Flags:
+        """Which tails end in the last block before a height: its second half holds less than half of what they would.
+
+        A block in whose midst all records end holds less than the one before it, as those of a tail do.
+        Shapes: (segments,) each. `held`: in that block; `expected`: beyond it, whence its power law.
+        """
+        scale, ended = self._scales[max(height - 3, 0)], np.zeros(len(held), bool)
+        # The block is the second half of all that is nearer, and its own second half the last fourth.
+        places, known = scale.find(self._segments.bases + (np.int64(3) << height >> 3))
+        mine = np.flatnonzero(known & (expected > 0))
+        rates, counts = expected[mine] / held[mine], scale.counts[places[mine]]
+        wanted = held[mine] * (rates ** math.log2(1.5) - rates) / (1.0 - rates)
+        ended[mine] = (counts < wanted / 2) & (wanted > _TOLD * np.sqrt(scale.variances[places[mine]]))
+        return ended
 
     @cached_property
     def _scales(self) -> list[_Scale]:
@@ -386,11 +382,23 @@ class NumberTree:
         )
 
 
+def _clear(left_mass: Floats, masses: Floats, left: Integers, right: Integers, below: _Scale) -> Floats:
+    """Moves all of a node's mass to one half where the other one is mere noise with nothing to tell apart in it."""
+    left_variance, right_variance = below.variances[left], below.variances[right]
+    least = _LEAST * np.sqrt(left_variance * right_variance / (left_variance + right_variance))
+    left_is_noise = ~below.is_split[left] & (left_mass < least)
+    right_is_noise = ~below.is_split[right] & (masses - left_mass < least)
+    cleared = np.where(left_is_noise & ~right_is_noise, 0.0, left_mass)
+    cleared = np.where(right_is_noise & ~left_is_noise, masses, cleared)
+    return np.clip(cleared, 0.0, masses)
+
+
 def _go_on(first: Floats, second: Floats, third: Floats) -> Floats:
     """What comes after three counts where the third is below the second, else NaN; the first may be unknown, as NaN.
 
-    Their logarithms go on along the parabola through them, as those of a lognormal density do, or straight on, as
-    Pareto's, where it would bend up or the first is not known: a straight line alone draws most tails out too far.
+    Nothing does where the third holds nothing. Else their logarithms go on along the parabola through them, as those of
+    a lognormal density do, or straight on, as Pareto's, where it would bend up or the first is not known: a straight
+    line alone draws most tails out too far.
     Shapes: (n,) each.
     """
     falls = (third > 0) & (third < second)
@@ -398,7 +406,7 @@ def _go_on(first: Floats, second: Floats, third: Floats) -> Floats:
     rate = third / second
     # A first that is not above 0 rose to the second as steeply as can be.
     bend = np.where(np.isnan(first), 1.0, np.clip(rate * first / second, 0.0, 1.0))
-    return np.where(falls, third * rate * bend, np.nan)
+    return np.where(falls, third * rate * bend, np.where(third <= 0, 0.0, np.nan))
 
 
 def _draw_towards(counts: Floats, stddevs: Floats, expected: Floats) -> Floats:

@@ -192,19 +192,37 @@ def go_straight_on(first: np.ndarray, second: np.ndarray, third: np.ndarray) -> 
 
 
 @pytest.mark.parametrize("bent", [True, False], ids=["as it is", "broken twin: straight on"])
-def test_a_bell_in_a_wide_range_comes_out_as_wide_as_it_is(bent, monkeypatch):
+def test_a_lognormal_tail_in_a_wide_range_comes_out_as_wide_as_it_is(bent, monkeypatch):
     if not bent:
         monkeypatch.setattr(number_tree, "_go_on", go_straight_on)
-    levels, stddev, rng = 1 << 20, 90.0, np.random.default_rng(4)
-    density = np.exp(-(((np.arange(levels) - 50_000) / 10_000) ** 2) / 2)
-    counts = 20_000 * density / density.sum()
+    levels, stddev, rng = np.arange(1 << 20), 60.0, np.random.default_rng(4)
+    density = np.exp(-2 * np.square(np.log(levels + 1) - 10)) / (levels + 1)
+    density /= density.sum()
+    real = np.sqrt(density @ np.square(levels - density @ levels))
     deviations = []
-    for _ in range(40):
-        found = find_intervals(counts, stddev=stddev, rng=rng)
+    for _ in range(60):
+        found = find_intervals(20_000 * density, stddev=stddev, rng=rng)
         shares, middles = found.masses / 20_000, found.starts + (found.sizes - 1) / 2
         squares = np.square(middles - shares @ middles) + (found.sizes**2 - 1) / 12
-        deviations.append(np.sqrt(shares @ squares) / 10_000)
-    assert (np.mean(deviations) < 1.11) == bent
+        deviations.append(np.sqrt(shares @ squares) / real)
+    assert (np.mean(deviations) < 1.15) == bent
+
+
+def find_none_ended(tree: NumberTree, held: np.ndarray, expected: np.ndarray, *, height: int) -> np.ndarray:
+    return np.zeros(len(held), bool)
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["as it is", "broken twin: any fall is a tail's"])
+def test_what_ends_amid_a_block_does_not_go_on_into_the_noise_beyond(ends, monkeypatch):
+    if not ends:
+        monkeypatch.setattr(NumberTree, "_find_ended", find_none_ended)
+    stddev, rng = 20.0, np.random.default_rng(1)
+    counts = np.append(np.full(41, 500.0), np.zeros(60))
+    beyond = []
+    for _ in range(100):
+        found = find_intervals(counts, stddev=stddev, rng=rng)
+        beyond.append(found.masses[found.starts >= 48].sum() / stddev)
+    assert (np.mean(beyond) < 1.2) == ends
 
 
 def test_a_tail_goes_on_to_the_end_of_the_range_alone():
@@ -231,7 +249,7 @@ def test_a_tail_goes_on_along_its_parabola_or_straight_where_that_bends_up(first
     assert number_tree._go_on(np.full(1, np.nan), two, three)[0] == pytest.approx(np.exp(logarithms[-1] + falls))
     assert number_tree._go_on(-one, two, three)[0] == 0.0
     assert np.isnan(number_tree._go_on(one, three, two)[0])
-    assert np.isnan(number_tree._go_on(one, two, -three)[0])
+    assert number_tree._go_on(one, two, -three)[0] == 0.0
 
 
 @given(st.floats(-30, 30), st.floats(1, 50), st.floats(1, 100))
