@@ -208,12 +208,11 @@ def _list_ends(attribute: Attribute, part: AttributeGroups, ends: tuple[float, f
 
 def _list_cells(attribute: Attribute, rule: RowRule, numbers: Sequence[float]) -> Cells:
     """Cells of an attribute that stand for all: all of them, or the codes and those at and beside the given numbers."""
-    cells: Cells = np.arange(attribute.cells)
     if attribute.cells <= _FEW_CELLS:
-        return cells
+        return np.arange(attribute.cells)
     minimum, maximum = rule.ranges[attribute.column]
     scaled = (np.array(numbers) - minimum) / (maximum - minimum)
     levels = attribute.find_levels(scaled[(scaled >= 0) & (scaled <= 1)].astype(np.float64))
     around = np.concatenate([levels + offset for offset in (-1, 0, 1)]).clip(0, attribute.levels - 1)
-    cells = np.unique(np.append(cells[: attribute.codes], attribute.codes + around))
+    cells: Cells = np.unique(np.append(np.arange(attribute.codes), attribute.codes + around))
     return cells

@@ -223,3 +223,14 @@ def test_a_larger_marginal_is_empty_where_a_smaller_one_is() -> None:
     flags = np.array([[True, False], [False, False]])
     assert mask({(0, 2): flags}, (0, 1, 2), (2, 3, 2)).sum(axis=1).tolist() == [[3, 0], [0, 0]]
     assert not mask({(0, 2): flags}, (0, 1), (2, 3)).any()
+
+
+def test_a_rule_on_a_number_of_very_many_cells_takes_no_memory_for_each():
+    """A hundred thousand million of them: a list of all is refused by any machine."""
+    columns = {"k": CODES, "pay": {"type": "float", "min": 0, "max": 1_000_000_000, "decimals": 2}}
+    encoder = TableEncoder(parse_specs({**columns, "rules": ["k <> 'a' OR pay <= 100"]}, sha256=""), list(columns))
+    coarsening, _ = lay_out(columns, ["k <> 'a' OR pay <= 100"], {"k": [0, 1, 2, 3, 4], "pay": [0, 10_001, 20_000]})
+    kinds = find_kinds(plan_one_ways(encoder.spans), encoder.list_rules())
+    assert kinds[0] is not None
+    assert len(np.unique(kinds[0])) == 2
+    assert find_zeros(coarsening, encoder.list_rules())[0, 1].sum(axis=1).tolist().count(2) == 1
