@@ -16,12 +16,14 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from dpwgan.marginals.code_information import CodeInformation
+from dpwgan.marginals.emptiness import find_empty
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities, ReleasedLoss
 from dpwgan.marginals.markov_tree import Edge
 from dpwgan.marginals.measurements import answer_pairs
 from dpwgan.marginals.merging import MOST_CELLS
 from dpwgan.marginals.mixture import CodeGenerator, FitProgress, Mixture, fit, fit_on
+from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.marginals.one_ways import OneWayPlan, plan_one_ways
 from dpwgan.marginals.pairs import MOMENTS_LABEL, measure_moments, plan_moments
 from dpwgan.marginals.queries import ANSWER_SENSITIVITY, QueryDiscriminator, plan_queries
@@ -30,6 +32,7 @@ from dpwgan.marginals.settings import AnchorSettings
 from dpwgan.marginals.zeros import ForbiddenMass
 from dpwgan.plan import Cost, Plan
 from dpwgan.privacy.accountants.moments import MOMENTS
+from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.events import Gaussian
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
@@ -387,6 +390,17 @@ class FittedAnchor:
     table: ReleasedTable
     losses: list[ReleasedLoss]
     generator: CodeGenerator
+
+    def make_sampler(self, probabilities: Probabilities, *, certificate: Certificate | None = None) -> MixtureSampler:
+        """Rows of fitted codes, few of pairs that answers say are empty; what is certified is the codes as they are.
+
+        Privacy: post-processing of releases. Shapes: (codes, width).
+        """
+        table = self.table
+        empty = find_empty(table.measured, probabilities, records=table.records)
+        return MixtureSampler(
+            probabilities=probabilities, coarsening=table.coarsening, certificate=certificate, empty=empty
+        )
 
 
 def on_one_thread() -> AbstractContextManager[Any]:

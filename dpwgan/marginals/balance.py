@@ -3,12 +3,14 @@
 What chance does in drawing a table's rows is a part of its error that no budget takes away, and of few rows much of it.
 """
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from dpwgan.marginals.draws import find_on_scale
+from dpwgan.marginals.zeros import Zeros
 
 Integers = npt.NDArray[np.int64]
 
@@ -16,6 +18,11 @@ Integers = npt.NDArray[np.int64]
 _MOST_WORK, _MOST_SWEEPS, _MOST_WIDTH = 1 << 27, 2, 2048
 # Rows that move at a time, over the root of all: what they do together to a pair is then less than chance did.
 _AT_ONCE = 2.0
+# Rows times squared attributes up to which rows are looked at for what is empty, and what one there costs.
+_MOST_LOOKED_AT = 1 << 30
+_PRICE_OF_EMPTY = 2.0
+# How often each group of such rows is drawn anew besides.
+_MENDING_SWEEPS = 4
 
 
 def count_sweeps(rows: int, *, attributes: int, width: int) -> int:
@@ -26,6 +33,11 @@ def count_sweeps(rows: int, *, attributes: int, width: int) -> int:
     return 0 if width > _MOST_WIDTH else min(_MOST_SWEEPS, _MOST_WORK // max(1, rows * attributes**2))
 
 
+def can_mend(rows: int, *, attributes: int, width: int) -> bool:
+    """Whether rows of pairs that are empty are drawn anew: not where it takes long. Privacy: as `count_sweeps`."""
+    return width <= _MOST_WIDTH and rows * attributes**2 <= _MOST_LOOKED_AT
+
+
 def balance(
     groups: npt.NDArray[np.int32],
     codes: Integers,
@@ -34,23 +46,30 @@ def balance(
     sizes: Sequence[int],
     sweeps: int,
     rng: np.random.Generator,
+    empty: Zeros,
 ) -> None:
     """Draws groups anew of their rows' codes, in place, and keeps those that bring the counts of pairs nearer.
 
-    Near is what the rows' codes make expected, in squares over that. A row's groups are always such as its code has.
+    Near is what the rows' codes make expected, in squares over that, and nothing in pairs of groups that are `empty`:
+    rows there are drawn anew more often. A row's groups are always such as its code has.
     Shapes: `groups` (n, attributes) and `codes` (n,), the code of each row; `probabilities` (codes, width).
     Privacy: post-processing of the mixture.
     Source: Voas and Williamson 2000 (tables of rows by combinatorial optimisation; here the rows are a mixture's).
     """
     rows, width = len(codes), probabilities.shape[1]
     starts = np.cumsum([0, *sizes[:-1]])
-    missing, price = _compare(groups + starts, codes, probabilities, sizes=sizes)
+    missing, price = _compare(groups + starts, codes, probabilities, sizes=sizes, empty=empty)
     at_once = max(1, round(_AT_ONCE * rows**0.5))
-    for attribute in np.tile(np.arange(len(sizes)), sweeps):
+    in_all = sweeps + (_MENDING_SWEEPS if empty else 0)
+    for sweep, attribute in itertools.product(range(in_all), range(len(sizes))):
         start, size = int(starts[attribute]), sizes[attribute]
-        others = find_on_scale(probabilities[:, start : start + size], codes, codes + rng.random(rows))
-        order = rng.permutation(rows)
-        for first in range(0, rows, at_once):
+        chosen = np.arange(rows) if sweep < sweeps else find_rows(groups, empty)
+        others, of_rows = np.empty(rows, np.int64), codes[chosen]
+        others[chosen] = find_on_scale(
+            probabilities[:, start : start + size], of_rows, of_rows + rng.random(len(chosen))
+        )
+        order = rng.permutation(chosen)
+        for first in range(0, len(chosen), at_once):
             moved = order[first : first + at_once]
             moved = moved[others[moved] != groups[moved, attribute]]
             beside = groups[moved] + starts
@@ -65,8 +84,16 @@ def balance(
             groups[moved, attribute] = others[moved]
 
 
+def find_rows(groups: npt.NDArray[np.int32], empty: Zeros) -> Integers:
+    """The rows that have a pair of groups which is empty. Shapes: `groups` (n, attributes)."""
+    found = np.zeros(len(groups), np.bool_)
+    for (left, right), flags in empty.items():
+        found |= flags[groups[:, left], groups[:, right]]
+    return np.flatnonzero(found)
+
+
 def _compare(
-    places: Integers, codes: Integers, probabilities: npt.NDArray[np.float32], *, sizes: Sequence[int]
+    places: Integers, codes: Integers, probabilities: npt.NDArray[np.float32], *, sizes: Sequence[int], empty: Zeros
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """How often each pair of groups is missing, and what the square of that costs: nothing within an attribute.
 
@@ -76,7 +103,13 @@ def _compare(
     weights = np.bincount(codes, minlength=len(probabilities))[:, np.newaxis]
     missing = (probabilities * weights.astype(np.float64)).T @ probabilities.astype(np.float64)
     price = 1.0 / (missing + 1.0)
-    for attribute, (start, size) in enumerate(zip(np.cumsum([0, *sizes[:-1]]), sizes, strict=True)):
+    starts = np.cumsum([0, *sizes])
+    for (left, right), flags in empty.items():
+        own, others = (slice(starts[attribute], starts[attribute + 1]) for attribute in (left, right))
+        for cells, value in ((missing, 0.0), (price, _PRICE_OF_EMPTY)):
+            cells[own, others][flags] = value
+            cells[others, own][flags.T] = value
+    for attribute, (start, size) in enumerate(zip(starts[:-1], sizes, strict=True)):
         price[start : start + size, start : start + size] = 0.0
         pairs = places[:, attribute, np.newaxis] * width + places
         missing -= np.bincount(pairs.ravel(), minlength=width * width).reshape(width, width)

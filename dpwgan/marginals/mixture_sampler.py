@@ -2,17 +2,18 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from dpwgan.errors import InputError
-from dpwgan.marginals.balance import balance, count_sweeps
+from dpwgan.marginals.balance import balance, can_mend, count_sweeps
 from dpwgan.marginals.coarsening import Coarsening
-from dpwgan.marginals.groups import GroupLayout
+from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.markov_tree import SystematicDraws
+from dpwgan.marginals.zeros import Flags, Zeros
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.saved import reading_saved
@@ -20,18 +21,21 @@ from dpwgan.table.storage import cut_sizes
 
 MIXTURE_FILE = "mixture.npz"
 _GROUPS_FILE = "groups.json"
+_EMPTY = "empty"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MixtureSampler:
     """The fitted codes and the way back from groups to cells. It holds no rows, and released numbers alone.
 
-    Shapes: `probabilities` (codes, width of the groups). `sweeps`: how often rows are brought into balance.
+    Shapes: `probabilities` (codes, width of the groups). `empty` are pairs of groups that rows should not have,
+    whatever is left of them in codes. `sweeps`: how often rows are brought into balance.
     """
 
     probabilities: npt.NDArray[np.float32]
     coarsening: Coarsening
     certificate: Certificate | None = None
+    empty: Zeros = field(default_factory=dict)
     sweeps: int = 0
 
     def prepare(self, rows: int) -> "MixtureSampler":
@@ -39,7 +43,8 @@ class MixtureSampler:
         sizes = self.coarsening.sizes
         # Of one code each column is drawn by itself, as often as it should be.
         few = count_sweeps(rows, attributes=len(sizes), width=sum(sizes)) if len(self.probabilities) > 1 else 0
-        return replace(self, sweeps=few)
+        mends = can_mend(rows, attributes=len(sizes), width=sum(sizes))
+        return replace(self, sweeps=few, empty=self.empty if mends else {})
 
     def sample(self, records: int, *, rng: np.random.Generator, chunk: int = 65_536) -> Iterator[EncodedTable]:
         """Draws rows in chunks, evenly over the codes and over each code's distributions.
@@ -66,8 +71,9 @@ class MixtureSampler:
         groups, sizes = self.draw_groups(codes, rng=rng), self.coarsening.sizes
         # A condition that few rows meet, or units, may take more rows than the table has.
         sweeps = min(self.sweeps, count_sweeps(len(codes), attributes=len(sizes), width=sum(sizes)))
-        if sweeps:
-            balance(groups, codes, probabilities=self.probabilities, sizes=sizes, sweeps=sweeps, rng=rng)
+        if sweeps or self.empty:
+            model = self.probabilities
+            balance(groups, codes, probabilities=model, sizes=sizes, sweeps=sweeps, rng=rng, empty=self.empty)
         return self.coarsening.to_encoded(groups, rng=rng)
 
     def choose_codes(self, records: int, *, rng: np.random.Generator) -> npt.NDArray[np.int64]:
@@ -94,7 +100,8 @@ class MixtureSampler:
 
     def save(self, directory: Path) -> None:
         """Writes the codes and the groups into an existing folder."""
-        np.savez(directory / MIXTURE_FILE, probabilities=self.probabilities)
+        empty = {f"{_EMPTY} {left} {right}": flags for (left, right), flags in self.empty.items()}
+        np.savez(directory / MIXTURE_FILE, probabilities=self.probabilities, **empty)
         (directory / _GROUPS_FILE).write_text(json.dumps(self.coarsening.to_document()))
 
     @classmethod
@@ -103,6 +110,8 @@ class MixtureSampler:
         with reading_saved():
             with np.load(directory / MIXTURE_FILE, allow_pickle=False) as archive:
                 probabilities = archive["probabilities"].astype(np.float32)
+                names = [name for name in archive.files if name.startswith(_EMPTY)]
+                empty: dict[Marginal, Flags] = {_read_pair(name): archive[name] for name in names}
             coarsening = Coarsening.from_document(json.loads((directory / _GROUPS_FILE).read_text()))
         starts = GroupLayout(coarsening.sizes).starts
         if probabilities.ndim != 2 or not len(probabilities) or probabilities.shape[1] != coarsening.width:
@@ -110,4 +119,16 @@ class MixtureSampler:
         sums = np.add.reduceat(probabilities, starts, axis=1)
         if not (np.all(probabilities >= 0) and np.allclose(sums, 1.0, atol=1e-3)):
             raise InputError("the saved generator is damaged: its probabilities are negative or do not add to 1")
-        return cls(probabilities=probabilities, coarsening=coarsening)
+        sizes = dict(enumerate(coarsening.sizes))
+        if any(
+            flags.dtype != np.bool_ or flags.shape != (sizes.get(left), sizes.get(right))
+            for (left, right), flags in empty.items()
+        ):
+            raise InputError("the saved generator is damaged: its empty pairs do not fit its columns")
+        return cls(probabilities=probabilities, coarsening=coarsening, empty=empty)
+
+
+def _read_pair(name: str) -> tuple[int, int]:
+    """The pair that an array of the file is about."""
+    _, left, right = name.split()
+    return int(left), int(right)

@@ -215,7 +215,7 @@ class DpWgan:
             )
         probabilities = generator_step.averaged_probabilities()
         refuse_unless_finite([probabilities])
-        return MixtureSampler(probabilities=probabilities, coarsening=anchor.table.coarsening)
+        return anchor.make_sampler(probabilities)
 
     def _fit_alone(self, plan: TrainingDesign, run: Run) -> MlpSampler:
         # TensorFlow takes seconds to import; a plan must not pay for it.

@@ -27,7 +27,7 @@ class Independent:
     def fit(self, plan: Plan[AnchorDesign], run: Run) -> MixtureSampler:
         """Releases the one-way counts. Privacy: charged before rows are read. Raises: PrivacyError."""
         fitted = fit_anchor(run.rows, plan.design, rng=run.model, ledger=run.ledger, progress=run.progress)
-        return MixtureSampler(probabilities=fitted.generator.probabilities(), coarsening=fitted.table.coarsening)
+        return fitted.make_sampler(fitted.generator.probabilities())
 
     def check_shared(self, plan: Plan[AnchorDesign]) -> None:
         """Has nothing to refuse: counts can always be added up."""

@@ -183,7 +183,7 @@ class QueryGan:
         certificate = None
         if design.extra:
             probabilities, certificate = _keep_certified(probabilities, certify, ledger=ledger)
-        return MixtureSampler(probabilities=probabilities, coarsening=fitted.table.coarsening, certificate=certificate)
+        return fitted.make_sampler(probabilities, certificate=certificate)
 
     def check_shared(self, plan: Plan[QueryGanDesign]) -> None:
         """Has nothing to refuse: counts can always be added up, and so can a network's gradients."""
@@ -245,7 +245,7 @@ def certify_pairs(rows: Rows[GroupedRows], probabilities: Probabilities, *, ledg
         kind="two-way marginals",
         statement=(
             "no cell of a two-way marginal, of groups of cells as merged for training, has a share of the generator's "
-            "rows that is further than alpha from its share of the table's rows"
+            "codes, before rows are drawn, that is further than alpha from its share of the table's rows"
         ),
         alpha=alpha,
         failure_probability=_FAILURE_PROBABILITY,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpwgan.marginals import balance as balancing
-from dpwgan.marginals.balance import balance, count_sweeps
+from dpwgan.marginals.balance import balance, count_sweeps, find_rows
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.markov_tree import SystematicDraws
 from tests.marginals.groups import count_by_loop
@@ -46,7 +46,7 @@ def test_pairs_come_nearer_to_what_is_expected_and_each_row_stays_one_of_its_cod
     groups, of_rows, probabilities = draw(rows, codes)
     before = sum_squares(groups, of_rows, probabilities)
     drawn = groups.copy()
-    balance(groups, of_rows, probabilities=probabilities, sizes=SIZES, sweeps=2, rng=np.random.default_rng(1))
+    balance(groups, of_rows, probabilities=probabilities, sizes=SIZES, sweeps=2, empty={}, rng=np.random.default_rng(1))
     assert sum_squares(groups, of_rows, probabilities) < 0.3 * before
     assert 0 < (groups != drawn).sum() < 0.6 * groups.size
     for attribute, start in enumerate(STARTS):
@@ -63,7 +63,7 @@ def test_nothing_gets_nearer_where_any_move_is_made(monkeypatch):
         return missing - 1e6, -price
 
     monkeypatch.setattr(balancing, "_compare", compare_wrongly)
-    balance(groups, of_rows, probabilities=probabilities, sizes=SIZES, sweeps=2, rng=np.random.default_rng(1))
+    balance(groups, of_rows, probabilities=probabilities, sizes=SIZES, sweeps=2, empty={}, rng=np.random.default_rng(1))
     assert sum_squares(groups, of_rows, probabilities) > 0.3 * before
 
 
@@ -72,7 +72,15 @@ def test_each_move_alone_brings_pairs_nearer(monkeypatch):
     groups, of_rows, probabilities = draw(60, 20)
     sums = [sum_squares(groups, of_rows, probabilities)]
     for seed in range(6):
-        balance(groups, of_rows, probabilities=probabilities, sizes=SIZES, sweeps=1, rng=np.random.default_rng(seed))
+        balance(
+            groups,
+            of_rows,
+            probabilities=probabilities,
+            sizes=SIZES,
+            sweeps=1,
+            rng=np.random.default_rng(seed),
+            empty={},
+        )
         sums.append(sum_squares(groups, of_rows, probabilities))
     assert sums == sorted(sums, reverse=True)
     assert sums[-1] < 0.5 * sums[0]
@@ -83,7 +91,15 @@ def test_columns_keep_their_shares_when_averaged_over_tables():
     shares, expected = np.zeros(WIDTH), np.zeros(WIDTH)
     for seed in range(40):
         groups, of_rows, probabilities = draw(200, 50, seed=seed)
-        balance(groups, of_rows, probabilities=probabilities, sizes=SIZES, sweeps=2, rng=np.random.default_rng(seed))
+        balance(
+            groups,
+            of_rows,
+            probabilities=probabilities,
+            sizes=SIZES,
+            sweeps=2,
+            rng=np.random.default_rng(seed),
+            empty={},
+        )
         shares += np.bincount((groups + STARTS).ravel(), minlength=WIDTH) / 200 / 40
         expected += probabilities[of_rows].mean(axis=0) / 40
     assert shares == pytest.approx(expected, abs=0.003)
@@ -96,3 +112,29 @@ def test_columns_keep_their_shares_when_averaged_over_tables():
 def test_large_tables_are_left_as_they_are_drawn(rows, attributes, width, sweeps):
     assert count_sweeps(rows, attributes=attributes, width=width) == sweeps
     assert count_sweeps(rows, attributes=attributes, width=3_000) == 0
+
+
+@pytest.mark.parametrize(("sweeps", "price", "is_mended"), [(2, 2.0, True), (0, 2.0, True), (2, 0.0, False)])
+def test_rows_leave_pairs_that_are_empty_unless_that_costs_nothing(monkeypatch, sweeps, price, is_mended):
+    monkeypatch.setattr(balancing, "_PRICE_OF_EMPTY", price)
+    groups, of_rows, probabilities = draw(3_000, 40)
+    empty = {(0, 2): np.zeros((2, 5), bool), (1, 3): np.zeros((3, 4), bool)}
+    empty[0, 2][1, 2:4] = empty[1, 3][2, 0] = True
+    before, drawn = find_rows(groups, empty), groups.copy()
+    assert before.tolist() == [
+        row for row, (a, b, c, d) in enumerate(groups.tolist()) if (a == 1 and c in {2, 3}) or (b == 2 and d == 0)
+    ]
+    balance(
+        groups,
+        of_rows,
+        probabilities=probabilities,
+        sizes=SIZES,
+        sweeps=sweeps,
+        empty=empty,
+        rng=np.random.default_rng(1),
+    )
+    assert (len(find_rows(groups, empty)) < 0.3 * len(before)) == is_mended
+    moved = np.flatnonzero((groups != drawn).any(axis=1))
+    assert sweeps or set(moved) <= set(before)
+    for attribute, start in enumerate(STARTS):
+        assert (probabilities[of_rows, start + groups[:, attribute]] > 0).all()

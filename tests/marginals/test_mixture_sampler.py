@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +26,9 @@ def make_sampler(records: int = 600) -> MixtureSampler:
     encoded = make_encoded(records, seed=1, columns=NARROW)
     one_ways = measure_one_ways(encoded, plan_one_ways(encoded.spans), noise_multiplier=1.0, seed=2)
     coarsening = coarsen(one_ways, records=records, least_count=40.0)
-    return MixtureSampler(probabilities=make_probabilities(20, sizes=coarsening.sizes, seed=3), coarsening=coarsening)
+    empty = {(0, 1): np.eye(*coarsening.sizes[:2], dtype=bool)}
+    codes = make_probabilities(20, sizes=coarsening.sizes, seed=3)
+    return MixtureSampler(probabilities=codes, coarsening=coarsening, empty=empty)
 
 
 def sample_groups(sampler: MixtureSampler, records: int, *, seed: int, chunk: int = 65_536) -> npt.NDArray[np.int32]:
@@ -45,11 +47,13 @@ def test_rows_are_in_balance_only_where_neither_the_table_nor_what_is_drawn_of_i
     sampler, balanced = make_sampler(), []
     attributes = len(sampler.coarsening.sizes)
     monkeypatch.setattr(balance, "_MOST_WORK", 100 * attributes**2)
+    monkeypatch.setattr(balance, "_MOST_LOOKED_AT", 200 * attributes**2)
     monkeypatch.setattr(mixture_sampler, "balance", lambda groups, codes, **more: balanced.append(more["sweeps"]))
-    for rows, drawn in ((10, 10), (100, 100), (101, 10), (10, 101), (10, 60)):
+    for rows, drawn in ((10, 10), (100, 100), (200, 10), (201, 10), (10, 101), (10, 60)):
         prepared = sampler.prepare(rows)
         prepared.draw_balanced(np.zeros(drawn, np.int64), rng=np.random.default_rng(0))
-    assert balanced == [2, 1, 1]
+    # Rows of empty pairs alone where there is no sweep, and none at all where it takes too long.
+    assert balanced == [2, 1, 0, 0, 1]
     assert dataclasses.replace(sampler, probabilities=sampler.probabilities[:1]).prepare(10).sweeps == 0
 
 
@@ -110,11 +114,13 @@ def test_sampler_holds_codes_and_groups_alone_when_looked_into():
     records = 601
     sampler = make_sampler(records)
     names = [part.name for part in dataclasses.fields(sampler)]
-    assert names == ["probabilities", "coarsening", "certificate", "sweeps"]
+    assert names == ["probabilities", "coarsening", "certificate", "empty", "sweeps"]
 
     def find_arrays(thing: object) -> list[npt.NDArray]:
         if isinstance(thing, np.ndarray):
             return [thing]
+        if isinstance(thing, Mapping):
+            return find_arrays(list(thing.values()))
         if isinstance(thing, (tuple, list)):
             return [array for part in thing for array in find_arrays(part)]
         if dataclasses.is_dataclass(thing):
@@ -138,6 +144,15 @@ def save(change: Callable[[npt.NDArray], npt.NDArray], name: str = "probabilitie
     return lambda directory: np.savez(directory / MIXTURE_FILE, **{name: change(make_sampler().probabilities)})
 
 
+def save_empty(name: str, flags: npt.NDArray) -> Callable[[Path], None]:
+    """What saves another array of empty pairs."""
+
+    def write(directory: Path) -> None:
+        np.savez(directory / MIXTURE_FILE, probabilities=make_sampler().probabilities, **{name: flags})
+
+    return write
+
+
 DAMAGES: dict[str, Callable[[Path], None]] = {
     "changed groups": change_groups,
     "another name": save(lambda codes: codes, name="other"),
@@ -148,10 +163,25 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
     "objects": save(lambda codes: np.array([{"a": 1}], dtype=object)),
     "not a number": save(lambda codes: codes * np.nan),
     "twice as much": save(lambda codes: codes * 2),
+    "empty pairs of other columns": save_empty("empty 0 99", np.zeros((2, 2), bool)),
+    "empty pairs of other groups": save_empty("empty 0 1", np.zeros((2, 99), bool)),
+    "empty pairs of no columns": save_empty("empty", np.zeros((2, 2), bool)),
+    "empty pairs in numbers": save_empty("empty 0 1", np.zeros(make_sampler().coarsening.sizes[:2])),
     "negative": save(
         lambda codes: np.hstack([codes[:, :1] + codes[:, 1:2] + 1.0, 0 * codes[:, 1:2] - 1.0, codes[:, 2:]])
     ),
 }
+
+
+def test_saved_sampler_is_the_same_when_loaded(tmp_path):
+    sampler = make_sampler()
+    sampler.save(tmp_path)
+    loaded = MixtureSampler.load(tmp_path)
+    assert np.array_equal(loaded.probabilities, sampler.probabilities)
+    assert {pair: flags.tolist() for pair, flags in loaded.empty.items()} == {(0, 1): sampler.empty[0, 1].tolist()}
+    codes = sampler.choose_codes(500, rng=np.random.default_rng(1))
+    drawn = [one.prepare(500).draw_balanced(codes, rng=np.random.default_rng(2)) for one in (sampler, loaded)]
+    assert np.array_equal(drawn[0].codes, drawn[1].codes)
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
