@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from dpwgan.app.logs import LOGGER
 from dpwgan.errors import SpecsError, UsageError, quote
 from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.methods.base import FittedSynthesizer
@@ -39,6 +40,8 @@ _IDLE_ROUNDS, _LEAST_MENDED = 3, 0.02
 # Judging a few rows takes as long as judging thousands: so many are drawn for one, and so many for all.
 _MOST_TRIED, _TRIED_AT_ONCE = 8, 1 << 12
 _MOST_DRAWN = 1 << 16
+# Where so many rows keep a rule only by other cells than the model gave them, that is said.
+_MANY_MOVED = 0.1
 # A model of which hardly a row passes is given up.
 _LEAST_DRAWN, _LEAST_SHARE = 100_000, 1e-4
 
@@ -84,6 +87,7 @@ class RowSource:
         # The condition comes after the rules.
         self._mended = slice(len(encoder.rules.rules))
         self._where = where
+        self._told: set[str] = set()
 
     @property
     def leaves_out(self) -> bool:
@@ -120,10 +124,11 @@ class RowSource:
             if kept < rows and drawn >= _LEAST_DRAWN and passed < _LEAST_SHARE * drawn:
                 self._refuse(int(broken.argmax()), passed=passed, drawn=drawn)
             size = min(_MOST_DRAWN, 16 + round(1.1 * (rows - kept) * drawn / max(passed, 1)))
+        self._tell(broken / max(drawn, 1))
         return join([part.encoded for part in parts]), pl.concat([part.known for part in parts])
 
     def _draw_mended(self, records: int, *, rng: np.random.Generator) -> Iterator[tuple["_Drawn", Codes]]:
-        """Rows, mended as far as they can be, and how many of them broke each rule before."""
+        """Rows, mended as far as they can be, and how many of them kept each rule only by moving shares, or not."""
         model = self._fitted
         if not isinstance(model, MixtureSampler):
             for encoded in model.sample(records, rng=rng):
@@ -133,15 +138,14 @@ class RowSource:
         for size in cut_sizes(records, most=_MOST_DRAWN):
             codes = model.choose_codes(size, rng=rng)
             drawn = self._judge(model.draw_balanced(codes, rng=rng), codes, rng=rng)
-            counts = drawn.broken.sum(axis=1)
-            self._mend(model, drawn, rng=rng)
-            yield drawn, counts
+            yield drawn, self._mend(model, drawn, rng=rng)
 
-    def _mend(self, model: MixtureSampler, drawn: "_Drawn", *, rng: np.random.Generator) -> None:
-        """Mends rows of codes in place."""
+    def _mend(self, model: MixtureSampler, drawn: "_Drawn", *, rng: np.random.Generator) -> Codes:
+        """Mends rows of codes in place, and says how many broke each rule when all that moves no share was done."""
         rules, known = self._encoder.rules.rules, drawn.known
         finest = [max(rule.columns, key=lambda name: known[name].n_unique()) for rule in rules]
         for stage, rounds in _ROUNDS.items():
+            counts: Codes = drawn.broken.sum(axis=1)
             left: list[int] = []
             for _ in range(rounds):
                 left.append(int(drawn.broken[self._mended].sum()))
@@ -153,6 +157,7 @@ class RowSource:
                     drawn.put(*self._exchange(drawn, rest, finest, rng=rng))
                 else:
                     drawn.put(rest, self._redraw(model, drawn, rest, within_groups=stage == "inside groups", rng=rng))
+        return counts
 
     def _redraw(
         self, model: MixtureSampler, drawn: "_Drawn", rest: Codes, *, within_groups: bool, rng: np.random.Generator
@@ -197,6 +202,18 @@ class RowSource:
         cells = pl.DataFrame(self._encoder.decode_columns(encoded, rng, names=self._rules.columns))
         broken = np.stack(self._rules.find_broken(self._rules.read(cells)))
         return _Drawn(encoded=encoded, codes=codes, known=cells, broken=broken)
+
+    def _tell(self, shares: npt.NDArray[np.float64]) -> None:
+        """Says once of each rule of the specs if many rows moved for it. Shapes: (rules,) or more."""
+        for rule, share in zip(self._encoder.rules.rules, shares, strict=False):
+            if share >= _MANY_MOVED and rule.name not in self._told:
+                self._told.add(rule.name)
+                LOGGER.warning(
+                    "%.0f%% of the rows drawn kept %s only by other cells than the model gave them: how often its "
+                    "columns' cells come up has moved; look at them",
+                    100 * share,
+                    rule.name,
+                )
 
     def _refuse(self, place: int, *, passed: int, drawn: int) -> None:
         rule = self._rules.rules[place]
