@@ -60,10 +60,11 @@ def balance(
     starts = np.cumsum([0, *sizes[:-1]])
     missing, price = _compare(groups + starts, codes, probabilities, sizes=sizes, empty=empty)
     at_once = max(1, round(_AT_ONCE * rows**0.5))
-    in_all = sweeps + (_MENDING_SWEEPS if empty else 0)
-    for sweep, attribute in itertools.product(range(in_all), range(len(sizes))):
+    # What leaving empty pairs does to others is mended with all that chance did.
+    mending = _MENDING_SWEEPS if empty else 0
+    for sweep, attribute in itertools.product(range(mending + sweeps), range(len(sizes))):
         start, size = int(starts[attribute]), sizes[attribute]
-        chosen = np.arange(rows) if sweep < sweeps else find_rows(groups, empty)
+        chosen = find_rows(groups, empty) if sweep < mending else np.arange(rows)
         others, of_rows = np.empty(rows, np.int64), codes[chosen]
         others[chosen] = find_on_scale(
             probabilities[:, start : start + size], of_rows, of_rows + rng.random(len(chosen))
