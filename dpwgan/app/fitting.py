@@ -21,7 +21,7 @@ from dpwgan.app.planning import RunPlan, discovery_label, resume_plan
 from dpwgan.app.progress import ProgressCallback, ignore_progress
 from dpwgan.app.public_table import PublicTable
 from dpwgan.app.saved_model import describe_column, load_synthesizer, read_column
-from dpwgan.errors import UsageError
+from dpwgan.errors import UsageError, quote
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.methods.base import FittedSynthesizer, Run
 from dpwgan.privacy.certificate import Certificate
@@ -219,6 +219,13 @@ def _discover(table: SourceTable, run_plan: RunPlan, schema: Schema, *, ledger: 
         return discover_domains(table.frames(), schema)
     kept = json.loads(str(ledger.keep("lists of cells", discover)["columns"]))
     released = {column.name: column for column in map(read_column, kept)}
+    for column in released.values():
+        if isinstance(column, CategoricalColumn) and set(column.tokens) <= set(column.missing):
+            LOGGER.warning(
+                "column %s: no cell occurs often enough to be released, so every row written has its missing code; "
+                "list its values in the specs if they are public",
+                quote(column.name),
+            )
     columns = tuple(released.get(column.name, column) for column in schema.columns)
     return discover_domains(table.frames(), replace(schema, columns=columns))
 

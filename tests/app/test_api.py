@@ -101,6 +101,14 @@ def test_lists_are_found_under_the_relation_and_budget_that_were_planned_when_di
         assert release.event.delta == pytest.approx(1e-6 * DISCOVERY_SHARE / 2)
 
 
+@pytest.mark.parametrize(("cells", "is_told"), [((), True), (("a",), False)])
+def test_a_list_of_which_nothing_is_released_is_told(acts, monkeypatch, caplog, cells, is_told):
+    monkeypatch.setattr(NoiseSource, "discover", lambda self, release, counts, **more: cells)
+    fit(Synthesizer(SPECS, 8.0, 1e-6, settings=FAST), make_watched_table(acts))
+    said = [record.getMessage() for record in caplog.records if "often enough" in record.getMessage()]
+    assert [text.split(":")[0] for text in said] == (["column 'town'", "column 'job'"] if is_told else [])
+
+
 def test_plan_is_refused_when_it_was_made_for_another_table_or_budget(acts):
     table = make_watched_table(acts, columns=("member",))
     synthesizer = Synthesizer(MEMBER, 1.0, settings=FAST)
