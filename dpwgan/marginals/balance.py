@@ -18,10 +18,9 @@ Integers = npt.NDArray[np.int64]
 _MOST_WORK, _MOST_SWEEPS, _MOST_WIDTH = 1 << 27, 2, 2048
 # Rows that move at a time, over the root of all: what they do together to a pair is then less than chance did.
 _AT_ONCE = 2.0
-# Rows times squared attributes up to which rows are looked at for what is empty, and what one there costs.
-_MOST_LOOKED_AT = 1 << 30
+# What a row of an empty pair costs, and how often each group of such rows is drawn anew before all are: small groups
+# lose rows so, which the sweeps give back.
 _PRICE_OF_EMPTY = 2.0
-# How often each group of such rows is drawn anew besides.
 _MENDING_SWEEPS = 4
 
 
@@ -31,11 +30,6 @@ def count_sweeps(rows: int, *, attributes: int, width: int) -> int:
     Privacy: of public facts, and of how many groups there are, which is released.
     """
     return 0 if width > _MOST_WIDTH else min(_MOST_SWEEPS, _MOST_WORK // max(1, rows * attributes**2))
-
-
-def can_mend(rows: int, *, attributes: int, width: int) -> bool:
-    """Whether rows of pairs that are empty are drawn anew: not where it takes long. Privacy: as `count_sweeps`."""
-    return width <= _MOST_WIDTH and rows * attributes**2 <= _MOST_LOOKED_AT
 
 
 def balance(
@@ -60,7 +54,6 @@ def balance(
     starts = np.cumsum([0, *sizes[:-1]])
     missing, price = _compare(groups + starts, codes, probabilities, sizes=sizes, empty=empty)
     at_once = max(1, round(_AT_ONCE * rows**0.5))
-    # What leaving empty pairs does to others is mended with all that chance did.
     mending = _MENDING_SWEEPS if empty else 0
     for sweep, attribute in itertools.product(range(mending + sweeps), range(len(sizes))):
         start, size = int(starts[attribute]), sizes[attribute]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.errors import InputError
-from dpwgan.marginals.balance import balance, can_mend, count_sweeps
+from dpwgan.marginals.balance import balance, count_sweeps
 from dpwgan.marginals.coarsening import Coarsening
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.markov_tree import SystematicDraws
@@ -43,8 +43,7 @@ class MixtureSampler:
         sizes = self.coarsening.sizes
         # Of one code each column is drawn by itself, as often as it should be.
         few = count_sweeps(rows, attributes=len(sizes), width=sum(sizes)) if len(self.probabilities) > 1 else 0
-        mends = can_mend(rows, attributes=len(sizes), width=sum(sizes))
-        return replace(self, sweeps=few, empty=self.empty if mends else {})
+        return replace(self, sweeps=few)
 
     def sample(self, records: int, *, rng: np.random.Generator, chunk: int = 65_536) -> Iterator[EncodedTable]:
         """Draws rows in chunks, evenly over the codes and over each code's distributions.
@@ -71,7 +70,7 @@ class MixtureSampler:
         groups, sizes = self.draw_groups(codes, rng=rng), self.coarsening.sizes
         # A condition that few rows meet, or units, may take more rows than the table has.
         sweeps = min(self.sweeps, count_sweeps(len(codes), attributes=len(sizes), width=sum(sizes)))
-        if sweeps or self.empty:
+        if sweeps:
             model = self.probabilities
             balance(groups, codes, probabilities=model, sizes=sizes, sweeps=sweeps, rng=rng, empty=self.empty)
         return self.coarsening.to_encoded(groups, rng=rng)
