@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.marginals.draws import find_on_scale
+from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.zeros import Zeros
 
 Integers = npt.NDArray[np.int64]
@@ -51,7 +52,7 @@ def balance(
     Source: Voas and Williamson 2000 (tables of rows by combinatorial optimisation; here the rows are a mixture's).
     """
     rows, width = len(codes), probabilities.shape[1]
-    starts = np.cumsum([0, *sizes[:-1]])
+    starts = np.array(GroupLayout(sizes).starts)
     missing, price = _compare(groups + starts, codes, probabilities, sizes=sizes, empty=empty)
     at_once = max(1, round(_AT_ONCE * rows**0.5))
     mending = _MENDING_SWEEPS if empty else 0
@@ -97,14 +98,15 @@ def _compare(
     weights = np.bincount(codes, minlength=len(probabilities))[:, np.newaxis]
     missing = (probabilities * weights.astype(np.float64)).T @ probabilities.astype(np.float64)
     price = 1.0 / (missing + 1.0)
-    starts = np.cumsum([0, *sizes])
-    for (left, right), flags in empty.items():
-        own, others = (slice(starts[attribute], starts[attribute + 1]) for attribute in (left, right))
+    layout = GroupLayout(sizes)
+    for pair, flags in empty.items():
+        own, others = map(layout.get_slice, pair)
         for cells, value in ((missing, 0.0), (price, _PRICE_OF_EMPTY)):
             cells[own, others][flags] = value
             cells[others, own][flags.T] = value
-    for attribute, (start, size) in enumerate(zip(starts[:-1], sizes, strict=True)):
-        price[start : start + size, start : start + size] = 0.0
+    for attribute in range(layout.attributes):
+        piece = layout.get_slice(attribute)
+        price[piece, piece] = 0.0
         pairs = places[:, attribute, np.newaxis] * width + places
         missing -= np.bincount(pairs.ravel(), minlength=width * width).reshape(width, width)
     return missing.ravel().astype(np.float32), price.ravel().astype(np.float32)

@@ -31,7 +31,8 @@ def find_empty(measured: MeasuredMarginals, probabilities: Probabilities, *, rec
         if len(marginal) != 2:
             continue
         own, others = (records * views.take(shares, view) for view in marginal)
-        counts, stddevs = (records * values for values in measured.get_answer(marginal))
+        counts = records * measured.get_shares(marginal).astype(np.float64)
+        stddevs = records * measured.get_stddevs(marginal)
         full = _find_in_rows(counts, stddevs, own, others) | _find_in_rows(counts.T, stddevs.T, others, own).T
         cells: Flags = views.part(views.part(full, marginal[0]).T, marginal[1]).T
         attributes = views.find_attributes(marginal)

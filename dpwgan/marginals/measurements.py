@@ -221,14 +221,13 @@ class MeasuredMarginals:
         self._blocks = None
         return marginals
 
-    def get_answer(self, marginal: Marginal) -> tuple[Counts, Counts]:
-        """The answer so far, as shares of the records, and the stddev of its noise."""
-        weights = self._weights[marginal].astype(np.float64)
-        return self._shares[marginal].astype(np.float64), 1.0 / np.sqrt(weights)
-
     def get_shares(self, marginal: Marginal) -> npt.NDArray[np.float32]:
         """The answer so far: the mean of all, weighted by precision."""
         return self._shares[marginal]
+
+    def get_stddevs(self, marginal: Marginal) -> Counts:
+        """The stddevs of the noise of `get_shares`."""
+        return 1.0 / np.sqrt(self._weights[marginal].astype(np.float64))
 
     def add_gradient(self, probabilities: Probabilities, *, into: Probabilities) -> None:
         """Adds the gradient to others, as `ReleasedLoss` has it."""

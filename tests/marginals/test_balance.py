@@ -1,4 +1,5 @@
 import itertools
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ from dpwgan.marginals import balance as balancing
 from dpwgan.marginals.balance import balance, count_sweeps, find_rows
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.markov_tree import SystematicDraws
+from dpwgan.marginals.zeros import Zeros
 from tests.marginals.groups import count_by_loop
 
 SIZES = (2, 3, 5, 4)
@@ -41,12 +43,25 @@ def sum_squares(groups: np.ndarray, codes: np.ndarray, probabilities: np.ndarray
     return total
 
 
+def bring_into_balance(
+    groups: np.ndarray,
+    codes: np.ndarray,
+    probabilities: np.ndarray,
+    *,
+    seed: int,
+    sweeps: int = 2,
+    empty: Zeros = MappingProxyType({}),
+) -> None:
+    rng = np.random.default_rng(seed)
+    balance(groups, codes, probabilities=probabilities, sizes=SIZES, sweeps=sweeps, empty=empty, rng=rng)
+
+
 @pytest.mark.parametrize(("rows", "codes"), [(300, 100), (3_000, 40)])
 def test_pairs_come_nearer_to_what_is_expected_and_each_row_stays_one_of_its_code(rows, codes):
     groups, of_rows, probabilities = draw(rows, codes)
     before = sum_squares(groups, of_rows, probabilities)
     drawn = groups.copy()
-    balance(groups, of_rows, probabilities=probabilities, sizes=SIZES, sweeps=2, empty={}, rng=np.random.default_rng(1))
+    bring_into_balance(groups, of_rows, probabilities, seed=1)
     assert sum_squares(groups, of_rows, probabilities) < 0.3 * before
     assert 0 < (groups != drawn).sum() < 0.6 * groups.size
     for attribute, start in enumerate(STARTS):
@@ -63,7 +78,7 @@ def test_nothing_gets_nearer_where_any_move_is_made(monkeypatch):
         return missing - 1e6, -price
 
     monkeypatch.setattr(balancing, "_compare", compare_wrongly)
-    balance(groups, of_rows, probabilities=probabilities, sizes=SIZES, sweeps=2, empty={}, rng=np.random.default_rng(1))
+    bring_into_balance(groups, of_rows, probabilities, seed=1)
     assert sum_squares(groups, of_rows, probabilities) > 0.3 * before
 
 
@@ -72,15 +87,7 @@ def test_each_move_alone_brings_pairs_nearer(monkeypatch):
     groups, of_rows, probabilities = draw(60, 20)
     sums = [sum_squares(groups, of_rows, probabilities)]
     for seed in range(6):
-        balance(
-            groups,
-            of_rows,
-            probabilities=probabilities,
-            sizes=SIZES,
-            sweeps=1,
-            rng=np.random.default_rng(seed),
-            empty={},
-        )
+        bring_into_balance(groups, of_rows, probabilities, seed=seed, sweeps=1)
         sums.append(sum_squares(groups, of_rows, probabilities))
     assert sums == sorted(sums, reverse=True)
     assert sums[-1] < 0.5 * sums[0]
@@ -91,15 +98,7 @@ def test_columns_keep_their_shares_when_averaged_over_tables():
     shares, expected = np.zeros(WIDTH), np.zeros(WIDTH)
     for seed in range(40):
         groups, of_rows, probabilities = draw(200, 50, seed=seed)
-        balance(
-            groups,
-            of_rows,
-            probabilities=probabilities,
-            sizes=SIZES,
-            sweeps=2,
-            rng=np.random.default_rng(seed),
-            empty={},
-        )
+        bring_into_balance(groups, of_rows, probabilities, seed=seed)
         shares += np.bincount((groups + STARTS).ravel(), minlength=WIDTH) / 200 / 40
         expected += probabilities[of_rows].mean(axis=0) / 40
     assert shares == pytest.approx(expected, abs=0.003)
@@ -124,15 +123,7 @@ def test_rows_leave_pairs_that_are_empty_unless_that_costs_nothing(monkeypatch, 
     assert before.tolist() == [
         row for row, (a, b, c, d) in enumerate(groups.tolist()) if (a == 1 and c in {2, 3}) or (b == 2 and d == 0)
     ]
-    balance(
-        groups,
-        of_rows,
-        probabilities=probabilities,
-        sizes=SIZES,
-        sweeps=sweeps,
-        empty=empty,
-        rng=np.random.default_rng(1),
-    )
+    bring_into_balance(groups, of_rows, probabilities, seed=1, sweeps=sweeps, empty=empty)
     assert (len(find_rows(groups, empty)) < 0.3 * len(before)) == is_mended
     moved = np.flatnonzero((groups != drawn).any(axis=1))
     assert sweeps or set(moved) <= set(before)
