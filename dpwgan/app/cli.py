@@ -57,7 +57,8 @@ Writes a synthetic table with the columns of a private one, and a claim that say
 
   DATA     the private table: CSV with a header, .gz too, or .parquet, a folder or 'pattern' of such parts, or images
            as .npz; - for stdin
-  OUTPUT   the synthetic table to write, in the same forms; - for stdout; its claim goes to OUTPUT.privacy.json
+  OUTPUT   the synthetic table to write, in the same forms; - for stdout, whose claim needs --claim PATH; else its claim
+           goes to OUTPUT.privacy.json
   SPECS    data-specs.json: what is public about the columns (docs/specs.md)
   EPSILON  how much one row may show: a finite number above 0; 1 is strong, 10 is weak
   DELTA    how often that may fail: above 0, below 1, and well below 1/n (default: 1/n^2; for n = 1: 1/4)"""

@@ -92,7 +92,9 @@ class ParquetWriter:
         self, stream: IO[bytes], header: Sequence[str], schema: Schema, types: Mapping[str, pl.DataType]
     ) -> None:
         self._columns = [schema.by_name[name] for name in header]
-        self._types = {name: choose_type(schema.by_name[name], schema, types.get(name)) for name in header}
+        types = {name: choose_type(schema.by_name[name], schema, types.get(name)) for name in header}
+        # pandas cannot read the dictionaries that polars writes: their indices have no sign.
+        self._types = {name: pl.String() if kind == pl.Categorical else kind for name, kind in types.items()}
         self._stream = stream
         self._queue: queue.Queue[pl.DataFrame | None] = queue.Queue(maxsize=1)
         self._error: BaseException | None = None

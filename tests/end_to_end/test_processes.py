@@ -128,5 +128,6 @@ def test_run_reads_stdin_and_writes_stdout_when_both_are_dashes(tmp_path):
     assert out.splitlines()[0] == "colour,age,income,member"
     assert len(out.splitlines()) == 8
     assert (tmp_path / "claim.json").exists()
+    assert "--claim" not in err
     # Nothing but the tool itself speaks on stderr.
     assert [line for line in err.splitlines() if not line.startswith("dpwgan: ")] == []

@@ -255,6 +255,14 @@ def test_claim_is_printed_on_stdout_when_asked(run, tmp_path, capfd):
     assert err == ""
 
 
+def test_run_says_that_the_claim_is_kept_nowhere_when_the_table_goes_to_stdout(run, capfd):
+    words = ("data.csv", "-", "specs.json", "1.0", "--method", "independent")
+    assert run(*words) == 0
+    assert "warning: the claim will be in no file, and cannot be checked later: --claim PATH" in capfd.readouterr().err
+    assert run(*words, "--claim", "claim.json") == 0
+    assert "warning" not in capfd.readouterr().err
+
+
 def test_claim_is_signed_when_there_is_a_key(run, tmp_path, capfd):
     public = write_keys(tmp_path)
     words = ("data.csv", "out.csv", "specs.json", "1.0", "--method", "independent", "--sign", "key.pem")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -60,6 +61,13 @@ def test_table_encodes_the_same_when_it_went_through_parquet_and_not_csv(tmp_pat
     one, other = (encoder.encode(open_table(tmp_path / name, SCHEMA).frame()) for name in ("out.csv", "out.parquet"))
     assert (one.codes == other.codes).all()
     assert (one.numbers == other.numbers).all()
+
+
+def test_pandas_reads_what_is_written_when_the_table_had_categories(tmp_path):
+    _, frame = draw_table(rows=9, seed=0)
+    given = {"town": pl.Categorical(), "flag": pl.Enum(["0", "1"])}
+    write_table(tmp_path / "out.parquet", [frame], header=frame.columns, schema=SCHEMA, types=given)
+    assert list(pd.read_parquet(tmp_path / "out.parquet")["flag"].fillna("")) == frame["flag"].cast(pl.String).to_list()
 
 
 @pytest.mark.parametrize(
