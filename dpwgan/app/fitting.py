@@ -21,7 +21,7 @@ from dpwgan.app.planning import RunPlan, discovery_label, resume_plan
 from dpwgan.app.progress import ProgressCallback, ignore_progress
 from dpwgan.app.public_table import PublicTable
 from dpwgan.app.saved_model import describe_column, load_synthesizer, read_column
-from dpwgan.errors import UsageError, quote
+from dpwgan.errors import SpecsError, UsageError, quote
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.methods.base import FittedSynthesizer, Run
 from dpwgan.privacy.certificate import Certificate
@@ -33,7 +33,7 @@ from dpwgan.privacy.sizes import SIZES_LABEL
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
-from dpwgan.table.forms import count_forms
+from dpwgan.table.forms import count_forms, find_possible
 from dpwgan.table.rows import Rows
 from dpwgan.table.saved import pack_model, unpack_model
 from dpwgan.table.schema import CategoricalColumn, Schema
@@ -240,13 +240,18 @@ def _release_sizes(table: SourceTable, encoder: TableEncoder, *, ledger: Ledger)
     unit, units = schema.unit, table.units
     if unit is None or units is None:
         raise UsageError("the table's units were not read")
+    # Units of other forms would be looked for in vain.
+    possible = find_possible(schema)
+    if not possible.any():
+        raise SpecsError("The rules leave no unit: none of its kinds goes with any cells of its own columns.")
 
     def count() -> Arrays:
         return {"sizes": ledger.release(SIZES_LABEL, lambda: count_forms(table, units, encoder)).values}
 
     noisy = ledger.keep(SIZES_LABEL, count)["sizes"].astype(np.float64) / len(units.sizes)
+    shares, noisy = np.zeros(len(noisy)), noisy[possible]
     total = float(np.clip(noisy.sum(), 1 / len(units.sizes), 1.0)) if schema.drops_rows else 1.0
-    shares = project_on_simplex(noisy, np.ones(len(noisy)), total=total) / total
+    shares[possible] = project_on_simplex(noisy, np.ones(len(noisy)), total=total) / total
     released = replace(unit, sizes=tuple(map(float, shares)))
     return replace(schema, columns=tuple(released if column is unit else column for column in schema.columns))
 

@@ -27,6 +27,7 @@ from dpwgan.privacy.terms import RULES, AccountantChoice, Terms
 from dpwgan.privacy.unit import Unit
 from dpwgan.table.encoded import TableShape, lay_out_spans
 from dpwgan.table.encoder import TableEncoder
+from dpwgan.table.forms import list_forms
 from dpwgan.table.schema import CategoricalColumn, Column, IdentifierColumn, Schema, UndiscoveredColumn
 
 # Lists of cells are found with a tenth of the budget, in equal parts: a column's list is worth little without the rest.
@@ -236,6 +237,14 @@ def plan_run(schema: Schema, *, records: int, config: SynthesisConfig, spent: tu
     if schema.unit is not None and schema.unit.has_sizes:
         sizes = plan_sizes(terms)
         terms = replace(terms, other_charges=(*terms.other_charges, sizes.charge))
+        forms = len(list_forms(schema))
+        if schema.unit.kind_of_row is not None and forms * sizes.stddev > records:
+            LOGGER.warning(
+                "units have %s forms by their rows of each kind, and noise of %.0f on each count is more than all "
+                "rows: most forms written will be chance; leave 'kind' out, or keep fewer rows of a unit",
+                f"{forms:,}",
+                sizes.stddev,
+            )
     rule = "1/n^2" if records > 1 else "1/4, as for n = 2"
     run_plan = RunPlan(
         schema=schema,

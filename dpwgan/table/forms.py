@@ -1,17 +1,24 @@
 """The forms that units of the output may have: how many rows of each kind."""
 
 import itertools
+import math
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from dpwgan.table.codecs import make_codec
+from dpwgan.table.codecs import make_codec, make_codecs
 from dpwgan.table.codecs.codec import require
+from dpwgan.table.codecs.numbers import WrittenNumbers
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.findings import Findings
-from dpwgan.table.schema import CategoricalColumn, Schema
+from dpwgan.table.rules import RuleBook
+from dpwgan.table.schema import CategoricalColumn, Column, NumericColumn, Schema
 from dpwgan.table.source import SourceTable
 from dpwgan.table.units import Codes, Places, Units
+
+# Combinations of cells up to which it is looked which forms a rule forbids.
+_MOST_COMBINATIONS = 1 << 18
 
 
 def list_forms(schema: Schema) -> Places:
@@ -27,6 +34,41 @@ def list_forms(schema: Schema) -> Places:
     drawn = itertools.combinations_with_replacement(range(kinds + 1), most)
     # The last of them stands for no row.
     return np.array([np.bincount(own, minlength=kinds + 1)[:-1] for own in drawn if own[0] < kinds], np.int64)
+
+
+def find_possible(schema: Schema) -> npt.NDArray[np.bool_]:
+    """Which forms go with some cells of the unit's own columns, by each rule that reads these and the kind.
+
+    Shapes: (forms,). Privacy: public facts alone.
+    """
+    forms, kind = list_forms(schema), _find_kind(schema)
+    possible = np.ones(len(forms), np.bool_)
+    if kind is None or schema.unit is None:
+        return possible
+    for rule in schema.rules:
+        names = [kind.name, *(name for name in rule.columns if name != kind.name)]
+        columns = [schema.by_name[name] for name in names]
+        lists = [_list_cells(column) for column in columns]
+        is_told = kind.name in rule.columns and {*names[1:]} <= {*schema.unit.shared} and all(lists)
+        if not is_told or math.prod(map(len, lists)) > _MOST_COMBINATIONS:
+            continue
+        book = RuleBook([rule], make_codecs(columns))
+        cells = pl.DataFrame([*itertools.product(*lists)], schema=dict.fromkeys(names, pl.String), orient="row")
+        broken = book.find_broken(book.read(cells))[0].reshape(len(kind.tokens), -1)
+        possible &= ((forms > 0).astype(np.float32) @ broken == 0).any(axis=1)
+    return possible
+
+
+def _list_cells(column: Column) -> list[str]:
+    """All legal cells of a column, or none if they are many or not known."""
+    if isinstance(column, CategoricalColumn):
+        return list(column.tokens)
+    if not isinstance(column, NumericColumn):
+        return []
+    written = WrittenNumbers(column)
+    if written.high - written.low >= _MOST_COMBINATIONS:
+        return []
+    return [*column.listed, *written.write(np.arange(written.low, written.high + 1))]
 
 
 def read_kinds(frame: pl.DataFrame, schema: Schema) -> Codes:

@@ -161,6 +161,38 @@ def test_units_have_as_many_rows_of_each_kind_as_the_tables_when_a_column_says_i
     assert not list(find_faults(synthesizer.claim()))
 
 
+METERS: dict[str, Any] = {
+    "unit": {"column": "house", "max_rows": 6, "kind": "register"},
+    "house": {"type": "integer", "uuid": True},
+    "tariff": {"type": "enum", "values": ["one", "two"], "of": "unit"},
+    "persons": {"type": "integer", "min": 1, "max": 8, "of": "unit"},
+    "register": {"type": "enum", "values": ["all", "day", "night", "shared"]},
+    "rules": ["(register = 'all') = (tariff = 'one')", "register <> 'shared' OR persons > 8"],
+}
+
+
+def make_meters() -> pd.DataFrame:
+    """Of 300 households half have six readings of one register, the others three of each of two."""
+    house = np.repeat(np.arange(300), 6)
+    register = np.where(house % 2, "all", np.tile(["day", "night"], 900))
+    tariff = np.where(house % 2, "one", "two")
+    return pd.DataFrame({"house": house, "tariff": tariff, "persons": 1 + house % 8, "register": register})
+
+
+def test_no_unit_has_kinds_that_go_with_no_cells_of_its_own_columns(caplog):
+    out = Synthesizer(METERS, 1.0, method="independent").fit(make_meters()).sample(2_000)
+    assert len(out) == 2_000
+    kinds = out.groupby("house").register.agg(frozenset)
+    assert set(kinds) <= {frozenset(own) for own in (["all"], ["day"], ["night"], ["day", "night"])}
+    # 209 forms with noise of 35 each are more than 1,800 rows.
+    assert "units have 209 forms" in caplog.text
+    with pytest.raises(SpecsError, match="The rules leave no unit"):
+        fit(
+            {**METERS, "rules": [{"sql": "register = 'all' AND persons > 8", "violations": "keep"}]},
+            frame=make_meters(),
+        )
+
+
 def test_units_are_as_large_as_those_of_the_rows_that_no_rule_drops():
     rules = [*SPECS["rules"], {"sql": "age < 40", "violations": "drop"}]
     frame = make_frame(4_000)
