@@ -17,8 +17,10 @@ from dpwgan.table.arrays import find_misfit, open_arrays
 from dpwgan.table.csv import find_records, open_csv
 from dpwgan.table.parquet import UNREADABLE, open_parquet
 from dpwgan.table.parts import list_parts, open_parts
-from dpwgan.table.schema import Column, Schema, UndiscoveredColumn
+from dpwgan.table.schema import Column, FixedColumn, Schema, UndiscoveredColumn
 from dpwgan.table.source import SourceTable
+from dpwgan.table.specs.columns import parse_column
+from dpwgan.table.specs.keys import Keys
 from dpwgan.table.stream import ByteStream, read_bytes, say
 
 Format = Literal["csv", "npz", "parquet"]
@@ -68,20 +70,36 @@ def open_table(path: str | Path, schema: Schema) -> SourceTable:
     return table
 
 
-def open_undescribed(path: str | Path, columns: Mapping[str, Column]) -> SourceTable:
-    """Opens a CSV or Parquet file whatever its header is; a column that is not described may hold any text.
+def open_undescribed(path: str | Path, columns: Mapping[str, Column], *, read: bool = False) -> SourceTable:
+    """Opens a CSV or Parquet file whatever its header is; a column that is not described is skipped.
 
+    With `read` it is read as text that may be any, typed moments as ISO 8601 has them, to the second.
     Raises: as `open_table`, also if the header names a column twice.
     """
     first = next(iter(list_parts(path) or ()), path)
+    types: Mapping[str, pl.DataType | None]
     if get_format(first) == "csv":
-        header = find_records(ByteStream(first)).header
+        types = dict.fromkeys(find_records(ByteStream(first)).header)
     else:
         try:
             with reading():
-                header = tuple(pl.read_parquet_schema(first))
+                types = pl.read_parquet_schema(first)
         except UNREADABLE:
             # Its own words may quote cells.
             raise DataError(f"{say(first)} is not a Parquet file that can be read.") from None
-    told = (columns.get(name) or UndiscoveredColumn(name=name, privacy="waived") for name in dict.fromkeys(header))
+    choose = _choose_reader if read else _skip
+    told = (columns.get(name) or choose(name, kind) for name, kind in types.items())
     return open_table(path, Schema(columns=tuple(told), sha256=""))
+
+
+def _skip(name: str, kind: pl.DataType | None) -> Column:
+    del kind
+    return FixedColumn(name=name, cell="")
+
+
+def _choose_reader(name: str, kind: pl.DataType | None) -> Column:
+    if isinstance(kind, pl.Datetime):
+        return parse_column(Keys(name, {"type": "datetime", "min": "0001-01-01", "max": "9999-12-31"}, None))
+    if kind == pl.Time:
+        return parse_column(Keys(name, {"type": "time"}, None))
+    return UndiscoveredColumn(name=name, privacy="waived")

@@ -86,7 +86,7 @@ def _draft(arguments: argparse.Namespace) -> None:
         kind = KINDS[kind].title
     waived: list[str] = []
     if arguments.from_rows:
-        draft, waived = fill_from_rows(draft, open_undescribed(arguments.from_rows, {}).frames())
+        draft, waived = fill_from_rows(draft, open_undescribed(arguments.from_rows, {}, read=True).frames())
     write_bytes(arguments.output, format_draft(draft).encode())
     holes = {name: list_holes(keys) for name, keys in draft.items()}
     left = [f"{quote(name)} ({', '.join(keys)})" for name, keys in holes.items() if keys]

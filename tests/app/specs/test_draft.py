@@ -1,5 +1,6 @@
 """`specs draft` as users run it: drafts that are filled in run to the end, and the claim names what rows said."""
 
+import datetime
 import json
 import os
 from pathlib import Path
@@ -132,6 +133,25 @@ def test_claim_names_the_columns_that_rows_filled_when_asked(tmp_path, capfd):
     claim = run(tmp_path)
     assert claim["columns"]["domains_waived"] == ["EXTRA", "INDP"]
     assert any("EXTRA, INDP: their lists or ranges were read from the rows" in item for item in claim["not_covered"])
+
+
+def test_moments_of_parquet_are_drafted_from_rows_and_are_no_problem_while_they_are_open(tmp_path, capfd):
+    moments = [datetime.datetime(2024, 3, day, 7, 30) for day in (1, 31)]
+    times = [datetime.time(7, 30), datetime.time(23)]
+    pl.DataFrame({"seen": moments, "hour": times}).write_parquet(tmp_path / "data.parquet")
+    data, path = str(tmp_path / "data.parquet"), str(tmp_path / "specs.json")
+    assert main(["specs", "draft", "--from-rows", data, "-o", path]) == 0
+    specs = json.loads(Path(path).read_text())
+    assert [(keys["type"], keys["min"], keys["max"]) for keys in specs.values()] == [
+        ("datetime", "2024-03-01T07:30:00", "2024-03-31T07:30:00"),
+        ("time", "07:30:00", "23:00:00"),
+    ]
+    assert main(["specs", "check", path, data]) == 0
+    specs["seen"]["min"] = None
+    Path(path).write_text(json.dumps(specs))
+    capfd.readouterr()
+    assert main(["specs", "check", path, data]) == 78
+    assert capfd.readouterr().err == "dpwgan: error: The specs have 1 problem.\n"
 
 
 @pytest.mark.parametrize(
