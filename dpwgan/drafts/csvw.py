@@ -77,7 +77,8 @@ def _read_column(column: Mapping[str, Any], *, keys: list[str]) -> Entry:
         if said["type"] == "float" and isinstance(digits, str) and "." in digits:
             said["decimals"] = len(digits.partition(".")[2])
     elif said["type"] in _CALENDAR:
-        style = _CALENDAR[said["type"]] if pattern is None else _translate(str(pattern))
+        utc = "Z" if str(low or high).endswith("Z") else ""
+        style = _CALENDAR[said["type"]] + utc if pattern is None else _translate(str(pattern))
         said.update(format=style, minimum=low, maximum=high)
         said["type"] = choose_calendar(style) if style else said["type"]
     elif said["type"] == "boolean" and isinstance(pattern, str) and pattern.count("|") == 1:

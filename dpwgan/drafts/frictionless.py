@@ -19,6 +19,7 @@ _TYPES: dict[str, Type] = {
     "number": "float",
     "boolean": "boolean",
     "date": "date",
+    "yearmonth": "date",
     "datetime": "datetime",
     "time": "time",
     "geopoint": "text",
@@ -27,7 +28,7 @@ _TYPES: dict[str, Type] = {
     "array": "text",
     "list": "text",
 }
-_CALENDAR = {"date": "%Y-%m-%d", "datetime": "%Y-%m-%dT%H:%M:%SZ", "time": "%H:%M:%S"}
+_CALENDAR = {"date": "%Y-%m-%d", "yearmonth": "%Y-%m", "datetime": "%Y-%m-%dT%H:%M:%SZ", "time": "%H:%M:%S"}
 _TEXTS = ("email", "uri", "binary")
 
 

@@ -48,16 +48,17 @@ def fill_from_rows(draft: Draft, frames: Iterable[pl.DataFrame]) -> tuple[dict[s
             cells.setdefault(column.name, set()).update(column.unique().to_list())
     named = {**draft, **{name: {"type": None} for name in cells if name not in draft}}
     most = min(MOST_CATEGORIES, max(_SURELY_LISTED, rows // 10))
-    filled = {name: _fill(named[name], cells[name], most=most) for name in cells if list_holes(named[name])}
+    filled = {name: _fill(named[name], cells[name], most=most, rows=rows) for name in cells if list_holes(named[name])}
     whole = {name: filled.get(name, dict(keys)) for name, keys in named.items()}
     return whole, [name for name in filled if filled[name] != named[name]]
 
 
-def _fill(keys: Mapping[str, Any], cells: set[str], *, most: int) -> dict[str, Any]:
+def _fill(keys: Mapping[str, Any], cells: set[str], *, most: int, rows: int) -> dict[str, Any]:
     """A column with what its cells, of which `most` make a list, say in the place of its nulls; else as it was."""
     kind, given = keys["type"], {key: value for key, value in keys.items() if value is not None}
     available = cells - {"", *map(str, keys.get("missing", ()))}
-    if not available:
+    is_name = kind is None and len(available) == rows > _SURELY_LISTED and all(map(str.isdigit, available))
+    if not available or is_name:
         return dict(keys)
     if kind is None and (pattern := _find_pattern(available)) is not None:
         found = {"type": _CALENDAR[pattern], "format": pattern, **_find_span(pattern, available)}
@@ -82,12 +83,19 @@ def _find_range(kind: str | None, cells: set[str]) -> dict[str, Any]:
     largest = max(map(abs, numbers), default=Decimal())
     if not numbers or largest > MAX_WHOLE_NUMBER:
         return {}  # so many digits are a name rather than a number
-    decimals = max(max(0, -int(number.as_tuple().exponent)) for number in numbers)
+    decimals = max(map(_count_decimals, numbers))
     if kind == "integer" or (kind is None and not decimals):
         width = {"width": digits} if (digits := _find_width(cells)) else {}
         return {"type": "integer", "min": int(numbers[0]), "max": int(numbers[-1]), **width}
     decimals = min(decimals, _MOST_DECIMALS, _MOST_DIGITS - 1 - largest.adjusted())
     return {"type": "float", "min": float(numbers[0]), "max": float(numbers[-1]), "decimals": decimals}
+
+
+def _count_decimals(number: Decimal) -> int:
+    """Digits behind the point, without those by which a double misses what was meant: 0.30000000000000004 has one."""
+    if len(number.as_tuple().digits) > _MOST_DIGITS:
+        number = Decimal(f"{number:.{_MOST_DIGITS}g}").normalize()
+    return max(0, -int(number.as_tuple().exponent))
 
 
 def _find_width(cells: set[str]) -> int:

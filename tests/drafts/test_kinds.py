@@ -235,6 +235,23 @@ def test_date_patterns_of_csvw_are_told_or_left_open(pattern, style):
     assert specs["a"]["format"] == style
 
 
+def test_moments_of_csvw_are_in_utc_where_their_range_is():
+    told = {"base": "dateTime", "minimum": "2020-01-01T00:00:00Z", "maximum": "2020-12-31T00:00:00Z"}
+    columns = [{"name": "a", "datatype": told, "required": True}]
+    _, specs = draft_specs(json.dumps({"tableSchema": {"columns": columns}}).encode())
+    assert specs["a"]["format"] == "%Y-%m-%dT%H:%M:%SZ"
+    survey_specs(specs, problems := Problems(), sha256="")
+    assert not problems.found
+
+
+def test_month_of_frictionless_is_a_date():
+    field = {"name": "a", "type": "yearmonth", "constraints": {"minimum": "2020-01", "maximum": "2021-12"}}
+    _, specs = draft_specs(json.dumps({"fields": [field]}).encode())
+    assert specs["a"] == {"type": "date", "format": "%Y-%m", "min": "2020-01", "max": "2021-12", "optional": True}
+    survey_specs(specs, problems := Problems(), sha256="")
+    assert not problems.found
+
+
 def test_draft_is_json_with_a_column_a_line_when_written():
     specs = write_draft([Entry(name="a"), Entry(name="b", type="enum", values=list(range(100)))])
     text = format_draft(specs)

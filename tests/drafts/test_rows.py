@@ -93,6 +93,14 @@ def test_column_stays_open_when_it_may_hold_names():
         assert fill_from_rows({}, [frame])[0] == {"patient": found}
 
 
+def test_whole_numbers_stay_open_when_each_row_has_its_own():
+    number = [str(1_000 + row) for row in range(101)]
+    specs, waived = fill_from_rows({}, [pl.DataFrame({"stay": number, "age": [number[0], *number[:-1]]})])
+    assert (specs["stay"], waived) == ({"type": None}, ["age"])
+    kept = {"stay": {"type": "integer", "min": None, "max": None}}
+    assert fill_from_rows(kept, [pl.DataFrame({"stay": number})])[1] == ["stay"]
+
+
 @pytest.mark.parametrize("kind", ["integer", "float"])
 def test_number_stays_open_when_no_cell_is_one(kind):
     keys = {"type": kind, "min": None, "max": None}
@@ -106,6 +114,8 @@ def test_number_stays_open_when_no_cell_is_one(kind):
         (["1e18", "0.5"], {"type": None}),
         (["0.00000000000001", "94801166169.5"], {"type": "float", "min": 1e-14, "max": 94801166169.5, "decimals": 4}),
         (["0.000000000000000001", "0.5"], {"type": "float", "min": 1e-18, "max": 0.5, "decimals": 15}),
+        # A program that wrote a sum of tenths.
+        (["0.30000000000000004", "2"], {"type": "float", "min": 0.30000000000000004, "max": 2.0, "decimals": 1}),
     ],
 )
 def test_range_that_is_drafted_can_be_acted_on(cells, found):

@@ -370,7 +370,7 @@ REFUSED_COLUMNS: dict[str, tuple[dict[str, Any], str]] = {
     "codebook and values": ({"type": "enum", "domain_from": "codebook", "values": [1]}, "'values' are both given"),
     "date without a range": ({"type": "date", "min": "2020-01-01"}, "'max' is missing: the range of a date must be"),
     "date with numbers": ({"type": "date", "min": 2020, "max": 2021}, "'min' must be a string"),
-    "date in words": (DATE | {"min": "soon"}, "'min' is written neither in its format nor as ISO 8601 has it"),
+    "date in words": (DATE | {"min": "soon"}, "'min' is written neither in its format nor as ISO 8601 has it without"),
     "date upside down": (DATE | {"min": "2021-01-02"}, "'min' is above 'max'"),
     "time of day in a date": (DATE | {"max": "2021-01-01T10:00"}, "'max' says more than its format or its step can"),
     "unknown directive": (DATE | {"format": "%Y-%q"}, "'format' may hold %Y %m %d"),

@@ -173,7 +173,7 @@ def _read_end(keys: Keys, key: str, form: str) -> tuple[int, bool]:
             if moment.tzinfo is None:
                 moment = datetime.datetime.combine(_EPOCH, moment.time()) if kind == "time" else moment
                 return (moment - _EPOCH) // _TICK, kind == "datetime" and place == 1
-    raise keys.refuse(f"{key!r} is written neither in its format nor as ISO 8601 has it")
+    raise keys.refuse(f"{key!r} is written neither in its format nor as ISO 8601 has it without an offset")
 
 
 def _find_month(moment: int) -> tuple[int, bool]:
