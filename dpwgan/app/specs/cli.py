@@ -140,7 +140,10 @@ def _check(arguments: argparse.Namespace) -> None:
         lines = find_lines(content.decode("utf-8-sig"))
         schema = survey_specs(document, found, sha256=hashlib.sha256(content).hexdigest(), codebook=codebook)
     wrong = sorted((_place(error, lines) for error in found.found), key=lambda problem: problem.line or 0)
-    misfits = [] if schema is None or arguments.data is None else list(_judge(arguments.data, schema, found, lines))
+    misfits: list[Problem] = []
+    if schema is not None and arguments.data is not None:
+        names = _list_names(document, schema, found)
+        misfits = list(_judge(arguments.data, schema, found, lines, names=names))
     if arguments.json is not None:
         listed = {"specs": [asdict(problem) for problem in wrong], "data": [asdict(problem) for problem in misfits]}
         write_json(arguments.json, {"files": {"specs": arguments.specs, "data": arguments.data}, "problems": listed})
@@ -155,10 +158,21 @@ def _check(arguments: argparse.Namespace) -> None:
         print_lines([f"{arguments.specs}: nothing is wrong"])
 
 
-def _judge(data: str, schema: Schema, found: Problems, lines: Mapping[Place, int]) -> Iterator[Problem]:
+def _list_names(document: object, schema: Schema, found: Problems) -> list[str]:
+    """The columns that a table has by the specs, also where something is wrong with these."""
+    names = dict.fromkeys([*schema.by_name, *found.skipped, *found.columns])
+    unit = document.get("unit") if isinstance(document, dict) else None
+    if "unit" in found.columns and isinstance(unit, dict) and isinstance(unit.get("column"), str):
+        names = {**{name: None for name in names if name != "unit"}, unit["column"]: None}  # an entry that names one
+    return [*names]
+
+
+def _judge(
+    data: str, schema: Schema, found: Problems, lines: Mapping[Place, int], *, names: Sequence[str]
+) -> Iterator[Problem]:
     if "layout" in found.columns:
         return  # nobody knows the names of the pixels
-    for column, rows, said in _find_misfits(data, schema, names=[*schema.by_name, *found.skipped, *found.columns]):
+    for column, rows, said in _find_misfits(data, schema, names=names):
         _, line = find_line(lines, column=column, sentence=said)
         yield Problem(line=line, column=column, rows=rows, problem=f"{data}: {said}.")
 

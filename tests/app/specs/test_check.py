@@ -136,6 +136,14 @@ def test_rows_that_do_not_say_whose_they_are_are_told_when_there_is_a_unit(folde
     assert "'who': 1 row with an empty cell, which does not say whose it is" in capfd.readouterr().out
 
 
+def test_unit_is_no_column_that_a_table_lacks_when_something_is_wrong_with_it(folder, capfd):
+    specs = {"unit": {"column": "who", "max_rows": 2, "kind": "y"}, "x": {"type": "boolean"}}
+    (folder / "unit.json").write_text(json.dumps(specs))
+    (folder / "e.csv").write_text("x,who\n1,a\n0,b\n")
+    assert check(folder, "unit.json", "e.csv") == 78
+    assert capfd.readouterr().err == "dpwgan: error: The specs have 1 problem.\n"
+
+
 def test_parquet_is_checked_as_csv_when_given(folder, capfd):
     (folder / "good.json").write_text(
         '{"x": {"type": "integer", "min": 0, "max": 5}, "y": {"type": "enum", "count": 2}}'
