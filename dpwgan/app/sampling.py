@@ -41,7 +41,7 @@ _IDLE_ROUNDS, _LEAST_MENDED = 3, 0.02
 _MOST_TRIED, _TRIED_AT_ONCE = 8, 1 << 12
 _MOST_DRAWN = 1 << 16
 # Where so many rows keep a rule only by other cells than the model gave them, that is said.
-_MANY_MOVED = 0.1
+_MANY_MOVED = 0.03
 # A model of which hardly a row passes is given up.
 _LEAST_DRAWN, _LEAST_SHARE = 100_000, 1e-4
 
