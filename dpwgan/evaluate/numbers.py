@@ -29,9 +29,10 @@ def describe_number(table: ComparedTable, place: int) -> dict[str, Any]:
     """Mean, standard deviation and quantiles of a number where it is not missing, and the share of rows where it is.
 
     None for each where it is missing in all rows.
-    Units: those of the column; of moments the mean and quantiles are written as such, the deviation is in steps.
+    Units: those of the column; of moments the mean and quantiles are written as such, and `unit` is the deviation's.
     """
     numbers, write = table.numbers[:, place], table.columns[place].write
+    length, unit = table.columns[place].step
     there = numbers[~np.isnan(numbers)]
     if len(there):
         found = [there.mean(), *np.quantile(there, QUANTILES, method="inverted_cdf")]
@@ -41,7 +42,8 @@ def describe_number(table: ComparedTable, place: int) -> dict[str, Any]:
     return {
         "missing": 1.0 - len(there) / table.rows,
         "mean": mean,
-        "stddev": float(there.std(ddof=1)) if len(there) > 1 else None,
+        "stddev": length * float(there.std(ddof=1)) if len(there) > 1 else None,
+        "unit": unit,
         "quantiles": {f"{level:.2f}": value for level, value in zip(QUANTILES, shown, strict=True)},
     }
 

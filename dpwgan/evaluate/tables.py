@@ -57,7 +57,8 @@ class ComparedColumn:
     A categorical column has one cell a category, its missing codes included. A number has `BUCKETS` of equal width over
     the range of the specs, or one a value where whole numbers are fewer; where it may be missing the last cell says so.
     A column of which methods see two parts is two columns here too, as "seen (day)".
-    `missing` are the cells that mean not available. `write` puts a moment, as its number, in words.
+    `missing` are the cells that mean not available. `write` puts a moment, as its number, in words; `step` is how much
+    of a unit of time one of its steps is, and that unit.
     Units: `minimum` and `maximum` are the public range of a number, in its own unit, or of moments, in steps from the
       first one; NaN for a categorical column.
     """
@@ -69,6 +70,7 @@ class ComparedColumn:
     minimum: float = math.nan
     maximum: float = math.nan
     write: Callable[[int], str] | None = field(default=None, repr=False)
+    step: tuple[float, str] = (1.0, "")
 
     @property
     def cells(self) -> int:
@@ -319,9 +321,16 @@ def _cut_moments(column: CalendarColumn) -> _Numbers:
         moment = datetime(1970, 1, 1) + timedelta(microseconds=start + step * unit)
         return str(moment.date() if part == 0 else moment.time())
 
+    def measure(part: int) -> tuple[float, str]:
+        if column.in_months:
+            return float(column.step), "months"
+        if part == 1 or column.written == "time":
+            return 24 * column.step / DAY, "hours"
+        return (1.0 if column.by_day else column.step / DAY), "days"
+
     numbers = [replace(number, name=name_part(column.name, number.name)) for number in column.numbers]
-    cut = [_Buckets(number, functools.partial(write, part=part)) for part, number in enumerate(numbers)]
-    return _Numbers(codec, cut)
+    writers = [functools.partial(write, part=part) for part in range(len(numbers))]
+    return _Numbers(codec, [_Buckets(own, writers[part], step=measure(part)) for part, own in enumerate(numbers)])
 
 
 class _Buckets:
@@ -332,7 +341,13 @@ class _Buckets:
       empty buckets between them are left out, which is the same binning.
     """
 
-    def __init__(self, column: NumericColumn, write: Callable[[int], str] | None = None) -> None:
+    def __init__(
+        self,
+        column: NumericColumn,
+        write: Callable[[int], str] | None = None,
+        *,
+        step: tuple[float, str] = (1.0, ""),
+    ) -> None:
         self._specs, self._write = column, write or str
         values = int(math.floor(column.maximum) - math.ceil(column.minimum)) + 1 if column.integer else 0
         if 1 <= values <= BUCKETS:
@@ -350,6 +365,7 @@ class _Buckets:
             minimum=column.minimum,
             maximum=column.maximum,
             write=write,
+            step=step,
         )
 
     def find(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.int32]:

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from dpwgan.evaluate.numbers import add_up, describe_groups, describe_number, describe_numbers, group_cells
+from dpwgan.evaluate.report.page import list_moments
 from dpwgan.evaluate.tables import read_compared
 from dpwgan.table.specs import parse_specs
 from tests.evaluate.samples import SPECS, draw_rows, make_categorical, make_numeric, write_rows
@@ -38,6 +39,29 @@ def test_moments_of_a_date_are_written_as_dates(tmp_path):
     table = read_compared(path, parse_specs(specs, sha256=""))
     found = describe_numbers(table, table)[0]["real"]
     assert (found["mean"], found["quantiles"]["0.99"]) == ("02.01.1950", "03.01.1950")
+
+
+def test_deviations_of_moments_are_in_days_hours_or_months_whatever_the_step(tmp_path):
+    ends = {"min": "2020-01-01", "max": "2020-12-31"}
+    specs = {
+        "seen": {"type": "datetime", "step": "15 minutes", **ends},
+        "week": {"type": "date", "step": "7 days", "min": "2020-01-01", "max": "2020-12-30"},
+        "hour": {"type": "time", "step": "15 minutes"},
+        "paid": {"type": "date", "format": "%Y-%m", "step": "3 months", "min": "2020-01", "max": "2020-10"},
+    }
+    rows = [["2020-01-01T06:00:00", "2020-01-01", "06:00:00", "2020-01"]]
+    rows += [["2020-01-03T08:00:00", "2020-01-15", "08:00:00", "2020-07"]]
+    table = read_compared(write_rows(tmp_path / "a.csv", rows, header=[*specs]), parse_specs(specs, sha256=""))
+    found = describe_numbers(table, table)
+    of_two = math.sqrt(0.5)  # the deviation of two numbers that differ by 1
+    assert [(each["real"]["unit"], each["real"]["stddev"] / of_two) for each in found] == [
+        ("days", pytest.approx(2)),
+        ("hours", pytest.approx(2)),
+        ("days", pytest.approx(14)),
+        ("hours", pytest.approx(2)),
+        ("months", pytest.approx(6)),
+    ]
+    assert list_moments(found[0])[1][0] == "standard deviation, days"
 
 
 def test_groups_have_the_means_and_totals_of_polars_when_rows_are_grouped_by_a_category(tmp_path):

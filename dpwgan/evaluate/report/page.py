@@ -160,7 +160,8 @@ def describe_way(found: float, *, floor: float | None, ceiling: float | None, wh
 def list_moments(entry: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
     """What is said of a number, with the real and the synthetic table's."""
     real, synthetic = entry["real"], entry["synthetic"]
-    lines = [("mean", real["mean"], synthetic["mean"]), ("standard deviation", real["stddev"], synthetic["stddev"])]
+    spread = f"standard deviation, {real['unit']}" if real["unit"] else "standard deviation"
+    lines = [("mean", real["mean"], synthetic["mean"]), (spread, real["stddev"], synthetic["stddev"])]
     return lines + [
         (f"quantile {level}", real["quantiles"][level], synthetic["quantiles"][level]) for level in real["quantiles"]
     ]
