@@ -23,7 +23,7 @@ def make_table_command(
     """A command on a real and a synthetic table; `holdout` says what it takes hold-out rows for."""
 
     def add_arguments(parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("real", metavar="REAL", help="the private table that was trained on: CSV, .gz too")
+        parser.add_argument("real", metavar="REAL", help="the private table that was trained on, in the forms of a run")
         parser.add_argument("synthetic", metavar="SYNTHETIC", help="the synthetic table")
         parser.add_argument("specs", metavar="SPECS", help="data-specs.json, as for the run that made the table")
         parser.add_argument("--holdout", metavar="FILE", help=holdout)

@@ -24,7 +24,7 @@ from dpwgan.version import __version__
 DESCRIPTION = f"""\
 Says how good a synthetic table is, measured against the real rows. NOT private: {NOTICE[0].lower() + NOTICE[1:]}
 
-  REAL       the private table: CSV with a header, .gz too
+  REAL       the private table, in the forms of a run: CSV, .parquet, a folder of parts, .npz
   SYNTHETIC  the synthetic table; its claim is looked for at SYNTHETIC.privacy.json. Several tables (the challenge had
              three, one an epsilon) get the mean of the NIST 2018 scores; the other scores are those of the first
   SPECS      data-specs.json, as for the run that made the table"""

@@ -43,7 +43,7 @@ _SETTINGS = tuple(option for option in TRAINING_OPTIONS.values() if option.name 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
-    parser.add_argument("data", metavar="DATA", help="the table that canaries are put into: CSV, .gz too")
+    parser.add_argument("data", metavar="DATA", help="the table that canaries are put into, in the forms of a run")
     parser.add_argument("specs", metavar="SPECS", help="data-specs.json, as for a run")
     parser.add_argument("--method", metavar="NAME", default="dp-wgan", help="as for a run (default dp-wgan)")
     parser.add_argument("--epsilon", metavar="E", required=True, help="the budget of the runs that are audited")
@@ -106,7 +106,7 @@ def run(arguments: argparse.Namespace) -> None:
     shown = audit_releases(encoded, run_plan, canary=canary, seed=arguments.seed, units=units)
     guessed: RunsBound | None = None
     if arguments.runs:
-        LOGGER.info("%d runs with canaries in and out", arguments.runs)
+        LOGGER.info("runs with canaries in and out: %d", arguments.runs)
         guessed = audit_runs(
             encoded,
             run_plan,

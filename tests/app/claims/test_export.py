@@ -115,7 +115,7 @@ def test_metadata_is_made_of_parquet_by_its_types(folder):
         (("--registry",), 2, "--registry needs --curator, --use, --region, --date"),
         (("--registry", *ABOUT[:-1], "31.1.2026"), 2, "--date must be a day"),
         ((), 2, "One of the arguments"),
-        (("--croissant", "--table", "other.csv"), 65, "is not the one that it names"),
+        (("--croissant", "--table", "other.csv"), 65, "is not the one that the claim names"),
         (("--croissant", "--table", "none.csv"), 66, "does not exist"),
     ],
 )

@@ -196,7 +196,7 @@ def test_command_says_what_holds_and_its_code_what_does_not_when_asked(whole, fo
     (folder / "out.csv").write_bytes(TABLE + b"2\n")
     assert main(["claim", "verify", "claim.json", "out.csv"]) == 65
     out, err = capfd.readouterr()
-    assert out.startswith("The table 'out.csv' is not the one that it names: its SHA-256 is ")
+    assert out.startswith("The table 'out.csv' is not the one that the claim names: its SHA-256 is ")
     assert err == "dpwgan: error: The claim has 1 fault.\n"
     assert main(["claim", "verify", "claim.json", "out.csv", "--json", "-"]) == 65
     assert len(json.loads(capfd.readouterr().out)["faults"]) == 1
