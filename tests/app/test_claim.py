@@ -19,7 +19,7 @@ from dpwgan.app.claim import (
     Claim,
     read_claim,
 )
-from dpwgan.app.claims.text import describe_accountant, describe_ledger, round_up
+from dpwgan.app.claims.text import describe_accountant, describe_ledger, round_up, summarise
 from dpwgan.app.config import RECORDS
 from dpwgan.errors import DpwganError, InputError
 from dpwgan.privacy.attacker import Attacker
@@ -300,6 +300,22 @@ def test_bound_is_never_written_smaller_than_it_is_when_rounded(value, digits):
     # 17 digits would be exact; reading the decimal back may be off by half a unit in the last place of a float.
     assert written >= value * (1 - 2**-52)
     assert written <= value * (1 + 10.0 ** (1 - digits)) * (1 + 2**-52)
+
+
+@pytest.mark.parametrize(
+    ("events", "drawn"),
+    [
+        (["laplace", "exponential_selection", "discrete_gaussian"], ""),
+        (["gaussian", "wishart"], "; noise on numbers that are no counts is drawn in floating point"),
+        (
+            ["poisson_gaussian", "gaussian"],
+            "; noise on gradients and numbers that are no counts is drawn in floating point",
+        ),
+    ],
+)
+def test_summary_says_which_noise_is_drawn_in_floating_point(events, drawn):
+    document = {**make_claim().document, "ledger": [{"event": event} for event in events]}
+    assert summarise(document)[4].endswith(f"Assumed: the noise stays secret{drawn}.")
 
 
 @pytest.mark.parametrize(("value", "written"), [(1e-8, "1e-08"), (1e-300, "1e-300"), (0.1, "0.1"), (1 / 3, "0.3334")])

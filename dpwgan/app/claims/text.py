@@ -25,6 +25,14 @@ def round_up_in_binary(value: float, *, digits: int) -> str:
     return f"{float(context.create_decimal_from_float(value)):.{digits}g}"
 
 
+# What noise is not of whole numbers, by the event of its line in the ledger.
+_FLOATS = {
+    "poisson_gaussian": "gradients",
+    "gaussian": "numbers that are no counts",
+    "wishart": "numbers that are no counts",
+}
+
+
 def summarise(document: Mapping[str, Any]) -> list[str]:
     """What a claim comes to, in the few lines that a reader without mathematics needs; they hang on the rest alone.
 
@@ -47,8 +55,8 @@ def summarise(document: Mapping[str, Any]) -> list[str]:
         told = f"Nobody who sees this table can guess {told}, and be right more than"
     waived = columns["domains_waived"]
     looks = "1 kind" if len(document["ledger"]) == 1 else f"{len(document['ledger'])} kinds"
-    trains = any(item.get("event") == "poisson_gaussian" for item in document["ledger"])
-    sampled = "; noise on gradients is drawn in floating point" if trains else ""
+    floats = dict.fromkeys(name for item in document["ledger"] if (name := _FLOATS.get(item.get("event", ""))))
+    drawn = f"; noise on {' and '.join(floats)} is drawn in floating point" if floats else ""
     unbooked = f" that are not in the book {quote(document['book']['name'])}" if "book" in document else ""
     return [
         f"{told} {percent(attacker['right_at_most'])} of the time.",
@@ -66,7 +74,7 @@ def summarise(document: Mapping[str, Any]) -> list[str]:
         f"Proved, not measured, from {looks} of noisy looks at the rows, all in the ledger. Taken as public: "
         f"{public['records']} row{'' if public['records'] == 1 else 's'}, specs, settings and code"
         + (f", and a table of {public['table']['records']} rows" if "table" in public else "")
-        + f". Assumed: the noise stays secret{sampled}.",
+        + f". Assumed: the noise stays secret{drawn}.",
     ]
 
 
