@@ -122,8 +122,8 @@ class Book:
         cost = f"cost epsilon {epsilon:.6g}" if math.isfinite(epsilon) else "take too much delta for lists of cells"
         raise PrivacyError(
             f"The book {quote(self.name)} has no room for this release: all that it holds would {cost}, and its limit "
-            f"is epsilon {self.limit.epsilon:g} at delta {self.limit.delta:g}; there is room for one of epsilon "
-            f"{self.filter.find_left(others):.3g} at that delta"
+            f"is epsilon {self.limit.epsilon:g} at delta {self.limit.delta:g}; there is room for one of up to "
+            f"epsilon {self.filter.find_left(others):.3g} at that delta, less for some methods"
         )
 
     def take(self, line: Line) -> None:

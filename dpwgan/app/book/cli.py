@@ -93,8 +93,9 @@ def _describe_entry(entry: Entry) -> str:
 def _say_left(book: Book) -> str:
     epsilon, delta = _show_limit(book)
     return (
-        f"spent: epsilon {_show_epsilon(book.spent[-1])} of {epsilon}; left: room for a release of epsilon "
-        f"{book.left:.3g} at delta {delta}"
+        f"spent: epsilon {_show_epsilon(book.spent[-1])} of {epsilon}; left: room for a release of up to epsilon "
+        f"{book.left:.3g} at delta {delta}, less for some methods (--check --book tells): releases together cost "
+        "less than their sum"
     )
 
 
