@@ -160,7 +160,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 def _list_names(document: object, schema: Schema, found: Problems) -> list[str]:
     """The columns that a table has by the specs, also where something is wrong with these."""
-    names = dict.fromkeys([*schema.by_name, *found.skipped, *found.columns])
+    names = dict.fromkeys([*schema.by_name, *found.skipped, *sorted(found.columns)])
     unit = document.get("unit") if isinstance(document, dict) else None
     if "unit" in found.columns and isinstance(unit, dict) and isinstance(unit.get("column"), str):
         names = {**{name: None for name in names if name != "unit"}, unit["column"]: None}  # an entry that names one
@@ -174,7 +174,7 @@ def _judge(
         return  # nobody knows the names of the pixels
     for column, rows, said in _find_misfits(data, schema, names=names):
         _, line = find_line(lines, column=column, sentence=said)
-        yield Problem(line=line, column=column, rows=rows, problem=f"{data}: {said}.")
+        yield Problem(line=line, column=column, rows=rows, problem=f"{data}: {said}{'' if said[-1] == '?' else '.'}")
 
 
 def _find_misfits(path: str, schema: Schema, *, names: Sequence[str]) -> Iterator[tuple[str | None, int | None, str]]:
@@ -215,6 +215,8 @@ def _find_illegal_cells(table: SourceTable, schema: Schema) -> Iterator[tuple[st
         for name, column in known.items()
         if not isinstance(column, DerivedColumn | ComputedColumn) or known.keys() >= {*column.sources}
     }
+    if not judged:
+        return
     rules = tuple(rule for rule in schema.rules if judged.keys() >= {*rule.columns})
     part = replace(schema, columns=tuple(judged.values()), layout=None, rules=rules)
     for (name, rule), rows in TableEncoder(part, tuple(part.by_name)).find_misfits(table.pieces()).rows.items():

@@ -136,6 +136,16 @@ def test_rows_that_do_not_say_whose_they_are_are_told_when_there_is_a_unit(folde
     assert "'who': 1 row with an empty cell, which does not say whose it is" in capfd.readouterr().out
 
 
+def test_table_is_not_blamed_when_all_columns_of_the_specs_are_wrong(folder, capfd):
+    (folder / "bad.json").write_text('{"x": {"type": "constant"}, "y": {"type": "string"}}')
+    (folder / "e.csv").write_text("x,y\n1,a\n")
+    assert check(folder, "bad.json", "e.csv") == 78
+    assert capfd.readouterr().err == "dpwgan: error: The specs have 2 problems.\n"
+    (folder / "e.csv").write_text("1,a\n2,b\n")
+    assert check(folder, "bad.json", "e.csv") == 78
+    assert capfd.readouterr().out.endswith("in the specs ('x', 'y'): is it a header?\n")
+
+
 def test_unit_is_no_column_that_a_table_lacks_when_something_is_wrong_with_it(folder, capfd):
     specs = {"unit": {"column": "who", "max_rows": 2, "kind": "y"}, "x": {"type": "boolean"}}
     (folder / "unit.json").write_text(json.dumps(specs))
