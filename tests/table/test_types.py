@@ -204,7 +204,7 @@ def test_parquet_comes_back_with_its_types_when_nothing_is_added(tmp_path):
             assert again[name].equals(pa.chunked_array([[1, 2, 3]]))
         elif name in ("zip", "urgent", "note", "land"):
             assert again[name].to_pylist() == OUT[name].replace({"": None}).to_list()
-            assert pa.types.is_dictionary(again[name].type) == (name == "zip")
+            assert not pa.types.is_dictionary(again[name].type)  # pandas could not read polars' own
         else:
             assert again[name].equals(given[name]), name
 
