@@ -392,14 +392,15 @@ FunctionColumn = DerivedColumn | ComputedColumn
 class IdentifierColumn(Column, kind="identifier"):
     """A column of row names: dropped before training and written anew, so that no name leaves the building.
 
-    Whole numbers counted up from `start`; with `start` None, random UUIDs.
+    Whole numbers counted up from `start`, of at least `width` digits; with `start` None, random UUIDs.
     """
 
     start: int | None = None
+    width: int = 0
 
     def choose_type(self, schema: "Schema") -> CellType:
-        """Whole numbers, or text for UUIDs."""
-        return ("text" if self.start is None else "whole"), False
+        """Whole numbers, or text for UUIDs and leading zeros."""
+        return ("text" if self.start is None or self.width > 1 else "whole"), False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 import uuid
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -10,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dpwgan.errors import DataError, DpwganError, SpecsError
+from dpwgan.table.codecs.untrained import FreshIdentifiers
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.reader import open_table
@@ -22,6 +24,7 @@ from dpwgan.table.schema import (
     NumericColumn,
     Schema,
     UndiscoveredColumn,
+    UnitColumn,
 )
 from dpwgan.table.source import make_piece
 from dpwgan.table.writer import write_table
@@ -121,6 +124,18 @@ def test_chunks_make_the_same_table_when_it_comes_in_pieces() -> None:
     assert decoded["id"].to_list() == [str(10 + row) for row in range(100)]
     assert decoded["key"].n_unique() == 100
     assert decoded["age"].to_list() == frame["age"].to_list()
+
+
+@pytest.mark.parametrize("column", [IdentifierColumn, UnitColumn])
+def test_counted_names_keep_their_zeros_when_the_specs_give_a_width(column: type[IdentifierColumn]) -> None:
+    more: dict[str, Any] = {"max_rows": 1, "written": True} if column is UnitColumn else {}
+    names = column(name="id", start=8, width=3, **more)
+    codec = FreshIdentifiers(names)
+    cells = codec.make(first_record=0, records=3)
+    assert cells.to_list() == ["008", "009", "010"]
+    assert codec.count_illegal(cells.alias("id").to_frame()) == 0
+    assert codec.count_illegal(pl.DataFrame({"id": ["008", "9", "010"]})) == 3
+    assert names.choose_type(SCHEMA)[0] == "text"
 
 
 def test_no_identifier_is_read_when_a_table_is_encoded() -> None:

@@ -47,7 +47,8 @@ class FreshIdentifiers(Codec):
     fault = "is not a fresh identifier"
 
     def __init__(self, column: IdentifierColumn) -> None:
-        self.name, self._start, self._of_units = column.name, column.start, isinstance(column, UnitColumn)
+        self.name, self._start, self._width = column.name, column.start, column.width
+        self._of_units = isinstance(column, UnitColumn)
 
     def make(self, *, first_record: int, records: int) -> pl.Series:
         """Writes names for records `first_record`, `first_record` + 1, ... of the output.
@@ -57,8 +58,7 @@ class FreshIdentifiers(Codec):
         """
         if self._start is not None:
             start = self._start + first_record
-            counted: pl.Series = pl.Series(np.arange(start, start + records, dtype=np.int64)).cast(pl.String)
-            return counted
+            return self._write(pl.Series(np.arange(start, start + records, dtype=np.int64)))
         return pl.Series([str(uuid.uuid4()) for _ in range(records)], dtype=pl.String)
 
     def count_illegal(self, frame: pl.DataFrame) -> int:
@@ -74,4 +74,9 @@ class FreshIdentifiers(Codec):
             return max(repeated, int((~cells.str.contains(_UUID)).sum()))
         numbers = cells.cast(pl.Int64, strict=False)
         counts_up = (numbers.diff().drop_nulls() == 1).all() and numbers.null_count() == 0
+        counts_up = counts_up and self._write(numbers).equals(cells.cast(pl.String))
         return repeated if counts_up and (not len(numbers) or numbers[0] >= self._start) else cells.len()
+
+    def _write(self, numbers: pl.Series) -> pl.Series:
+        written: pl.Series = numbers.cast(pl.String).str.zfill(self._width)
+        return written

@@ -51,7 +51,7 @@ def parse_identifier(keys: Keys) -> IdentifierColumn:
     start = keys.get("min", 0)
     if start != int(start) or abs(start) > MAX_WHOLE_NUMBER:
         raise keys.refuse("'min' must be a whole number where row names are counted up from it")
-    return IdentifierColumn(name=keys.name, start=int(start))
+    return IdentifierColumn(name=keys.name, start=int(start), width=keys.get("width", 0))
 
 
 _KEYS_OF_ALL = {"type", "description", "uuid", "derived", "of"}

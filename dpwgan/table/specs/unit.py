@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from dpwgan.errors import quote
-from dpwgan.table.schema import CategoricalColumn, Column, UnitColumn
+from dpwgan.table.schema import CategoricalColumn, Column, IdentifierColumn, UnitColumn
 from dpwgan.table.specs.columns import parse_identifier
 from dpwgan.table.specs.keys import UNIT, Keys, declares, refuse_column, refuse_key
 
@@ -46,9 +46,15 @@ def take_unit(columns: Mapping[str, dict[str, Any]]) -> tuple[dict[str, dict[str
     for column, keys in columns.items():
         if "since" in keys and (column in shared) != (keys["since"] in shared):
             raise refuse_unit(f"{quote(column)} is told since another column: both are of it, or neither")
-    start = parse_identifier(Keys(name, own, None)).start if own.get("uuid") else None
+    names = parse_identifier(Keys(name, own, None)) if own.get("uuid") else IdentifierColumn(name=name)
     unit = UnitColumn(
-        name=name, max_rows=most, written=bool(own.get("uuid")), start=start, shared=shared, kind_of_row=kind
+        name=name,
+        max_rows=most,
+        written=bool(own.get("uuid")),
+        start=names.start,
+        width=names.width,
+        shared=shared,
+        kind_of_row=kind,
     )
     return {other: keys for other, keys in columns.items() if other not in (UNIT, name)}, unit
 
