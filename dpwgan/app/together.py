@@ -63,8 +63,10 @@ class UnitSource:
         # Rows to choose from: of few hardly two are alike.
         self._least = choose_step(len(encoder.header)) // 2
 
-    def draw(self, units: Integers, first_unit: int, *, rng: np.random.Generator) -> pl.DataFrame:
-        """Draws units of these forms, named from `first_unit` on, in any order. Shapes: (units, kinds).
+    def draw(self, units: Integers, first_unit: int, first_record: int, *, rng: np.random.Generator) -> pl.DataFrame:
+        """Draws units of these forms, named from `first_unit` on, in any order, and their rows from `first_record` on.
+
+        Shapes: (units, kinds).
 
         Raises: SpecsError if hardly a unit keeps the rules; as `RowSource.draw`.
         """
@@ -88,7 +90,9 @@ class UnitSource:
                 drawn = np.concatenate(made)
                 order = rng.permutation(len(drawn))
                 together = pl.concat(parts)[_list_rows(drawn, order)]
-                named = self._encoder.name_units(together, drawn[order], first_unit=first_unit)
+                named = self._encoder.name_units(
+                    together, drawn[order], first_unit=first_unit, first_record=first_record
+                )
                 self._encoder.validate(named)
                 return named
         raise SpecsError(
@@ -157,12 +161,12 @@ def draw_forms(forms: Integers, shares: Sequence[float], rows: int, *, rng: np.r
     return drawn[: last + 1]
 
 
-def cut_units(units: Integers, *, step: int) -> Iterator[tuple[Integers, int]]:
-    """Parts of about `step` rows, and the number of the first unit of each."""
+def cut_units(units: Integers, *, step: int) -> Iterator[tuple[Integers, int, int]]:
+    """Parts of about `step` rows, and the numbers of the first unit and of the first row of each."""
     ends = np.cumsum(units.sum(axis=1))
     firsts = sorted({0, *np.searchsorted(ends, np.arange(step, int(ends[-1]), step)).tolist()})
     for first, last in zip(firsts, [*firsts[1:], len(units)], strict=True):
-        yield units[first:last], first
+        yield units[first:last], first, int(ends[first - 1]) if first else 0
 
 
 def _choose(forms: Integers, fine: npt.NDArray[np.bool_], *, wanted: Integers, rng: np.random.Generator) -> Integers:

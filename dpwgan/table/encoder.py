@@ -267,13 +267,24 @@ class TableEncoder:
         broken = [np.zeros(frame.height, np.bool_), *self.rules.find_broken(self.rules.read(frame))]
         return frame, np.logical_or.reduce(broken)
 
-    def name_units(self, frame: pl.DataFrame, sizes: npt.NDArray[np.int64], *, first_unit: int) -> pl.DataFrame:
-        """The rows of units of these sizes, one after the other, with a fresh name a unit. Shapes: (n,), (units,)."""
+    def name_units(
+        self, frame: pl.DataFrame, sizes: npt.NDArray[np.int64], *, first_unit: int, first_record: int
+    ) -> pl.DataFrame:
+        """The rows of units of these sizes, one after the other, with a fresh name a unit, and a row.
+
+        Shapes: (n,), (units,).
+        """
         unit = self.schema.unit
         if unit is None:
             raise DpwganError("Internal error: the specs name no unit.")
-        names = self._identifiers[unit.name].make(first_record=first_unit, records=len(sizes))
-        return frame.with_columns(names.gather(np.repeat(np.arange(len(sizes)), sizes)).alias(unit.name))
+        names = {
+            name: identifiers.make(first_record=first_record, records=frame.height)
+            for name, identifiers in self._identifiers.items()
+            if name != unit.name
+        }
+        of_units = self._identifiers[unit.name].make(first_record=first_unit, records=len(sizes))
+        names[unit.name] = of_units.gather(np.repeat(np.arange(len(sizes)), sizes))
+        return frame.with_columns(**names)
 
     def exchange(
         self, into: EncodedTable, other: EncodedTable, names: Iterable[str], rows: npt.NDArray[np.bool_]

@@ -78,6 +78,19 @@ def test_units_are_whole_and_as_large_as_the_tables_when_rows_are_put_together(f
         assert abs(out.rent.head(len(out) // 2).mean() - out.rent.mean()) < 5
 
 
+def test_rows_have_names_of_their_own_beside_the_units(monkeypatch):
+    monkeypatch.setattr("dpwgan.app.together.choose_step", lambda columns: 500)
+    line, key = {"type": "integer", "uuid": True, "min": 1, "width": 5}, {"type": "string", "uuid": True}
+    specs = {**SPECS, "unit": {**NAMED["unit"], "kind": "role"}, "line": line, "key": key}
+    specs["role"] = {"type": "enum", "values": ["head", "other"]}
+    frame = make_frame()
+    role = np.where(frame.house.duplicated(), "other", "head")
+    out = fit(specs, frame=frame.assign(line="S3CRET", key="S3CRET", role=role)).sample(2_000)
+    assert out.line.tolist() == [f"{row:05d}" for row in range(1, 2_001)]
+    assert out.key.is_unique
+    assert out.house.nunique() < 2_000
+
+
 def test_output_does_not_depend_on_threads_and_is_the_seeds():
     frames = [fit(seed=3, threads=threads).sample(2_000) for threads in (1, 2)]
     pd.testing.assert_frame_equal(*frames)
@@ -248,9 +261,10 @@ def test_drawn_sizes_add_up_and_are_in_proportion(rows):
         found = [(units == form).all(axis=1).mean() for form in forms]
         np.testing.assert_allclose(found, shares, atol=0.02)
     parts = list(cut_units(units, step=20))
-    np.testing.assert_array_equal(np.concatenate([part for part, _ in parts]), units)
-    assert [first for _, first in parts] == np.cumsum([0, *(len(part) for part, _ in parts)])[:-1].tolist()
-    assert max(part.sum() for part, _ in parts) < 20 + 2 * 4
+    np.testing.assert_array_equal(np.concatenate([part for part, _, _ in parts]), units)
+    assert [first for _, first, _ in parts] == np.cumsum([0, *(len(part) for part, _, _ in parts)])[:-1].tolist()
+    assert [first for _, _, first in parts] == np.cumsum([0, *(part.sum() for part, _, _ in parts)])[:-1].tolist()
+    assert max(part.sum() for part, _, _ in parts) < 20 + 2 * 4
 
 
 def test_a_frame_with_its_own_condition_is_refused(fitted):
