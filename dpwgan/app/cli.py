@@ -93,9 +93,9 @@ class Parser(argparse.ArgumentParser):
         if unknown:
             name = unknown[1]
             message = f"there is no flag {name}{suggest(name, self._option_string_actions)}; --help lists all"
-            meant = difflib.get_close_matches(
-                name[2:].upper(), ("DATA", "OUTPUT", "SPECS", "EPSILON", "DELTA"), cutoff=0.8
-            )
+            typed, places = name[2:].upper(), ("DATA", "OUTPUT", "SPECS", "EPSILON", "DELTA")
+            meant = difflib.get_close_matches(typed, places, cutoff=0.8)
+            meant += [place for place in places if len(typed) > 2 and place.startswith(typed)]
             if meant and self.usage:
                 message = f"there is no flag {name}: {meant[0]} goes without a name: {self.usage.splitlines()[0]}"
         raise UsageError(message)

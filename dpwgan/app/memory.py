@@ -44,8 +44,10 @@ def check_memory(needed: int, *, limit: int, spans: Sequence[Span] = ()) -> None
         return
     if limit < BASE_BYTES:
         least = gigabytes(BASE_BYTES)
-        told = f"any run needs at least {least} of memory and this one about {gigabytes(needed)}, more than it may use"
-        raise ResourceError(told)
+        raise ResourceError(
+            f"any run needs at least {least} of memory and this one about {gigabytes(needed)}, more than the {limit:,} "
+            "bytes it may use"
+        )
     widest = sorted(spans, key=lambda span: -span.width)[:_WIDEST]
     columns = ", ".join(f"{show_name(span.column)} ({span.width})" for span in widest)
     hint = ""

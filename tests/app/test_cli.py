@@ -256,6 +256,7 @@ def test_tensorflow_is_told_to_be_silent_when_a_run_starts(monkeypatch):
         ("--batchsize=3", "There is no flag --batchsize (did you mean --batch-size?)"),
         ("--epsilon", "There is no flag --epsilon: EPSILON goes without a name"),
         ("--epsilonn", "There is no flag --epsilonn: EPSILON goes without a name"),
+        ("--eps", "There is no flag --eps: EPSILON goes without a name"),
     ],
 )
 def test_a_flag_that_is_not_there_is_named_with_what_was_meant(flag, fragment, capsys):
