@@ -40,8 +40,8 @@ _IDLE_ROUNDS, _LEAST_MENDED = 3, 0.02
 # Judging a few rows takes as long as judging thousands: so many are drawn for one, and so many for all.
 _MOST_TRIED, _TRIED_AT_ONCE = 8, 1 << 12
 _MOST_DRAWN = 1 << 16
-# Where so many rows keep a rule only by other cells than the model gave them, that is said.
-_MANY_MOVED = 0.03
+# Where so many rows keep a rule only by other cells than the model gave them, that is said, unless few are asked for.
+_MANY_MOVED, _LEAST_TOLD = 0.03, 100
 # A model of which hardly a row passes is given up.
 _LEAST_DRAWN, _LEAST_SHARE = 100_000, 1e-4
 
@@ -124,7 +124,8 @@ class RowSource:
             if kept < rows and drawn >= _LEAST_DRAWN and passed < _LEAST_SHARE * drawn:
                 self._refuse(int(broken.argmax()), passed=passed, drawn=drawn)
             size = min(_MOST_DRAWN, 16 + round(1.1 * (rows - kept) * drawn / max(passed, 1)))
-        self._tell(broken / max(drawn, 1))
+        if rows >= _LEAST_TOLD:
+            self._tell(broken / drawn)
         return join([part.encoded for part in parts]), pl.concat([part.known for part in parts])
 
     def _draw_mended(self, records: int, *, rng: np.random.Generator) -> Iterator[tuple["_Drawn", Codes]]:
