@@ -211,7 +211,9 @@ class SynthesisConfig(Settings):
         form="an amount such as 4GB or 800MB",
         metavar="AMOUNT",
     )
-    device: Literal["auto", "cpu", "gpu"] = setting("auto", "where to train (default: auto)", heading=RUN)
+    device: Literal["auto", "cpu", "gpu"] = setting(
+        "auto", "where to train (default: auto, a GPU where steps take a minute)", heading=RUN
+    )
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)

@@ -1,6 +1,7 @@
 """Which device trains, on how many threads, decided before TensorFlow makes anything; and how steps are compiled."""
 
 import logging
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,11 +20,16 @@ compile_step = partial(tf.function, autograph=False)
 """As `tf.function`, but Python's own loops and conditions are those of the trace: values decide nothing there."""
 
 
-def prepare_device(device: str, *, threads: int | None) -> str:
+# What a GPU takes to start, and one that is newer than TensorFlow's kernels to compile them: steps that a processor
+# takes in less gain nothing there.
+_GPU_PAYS_FROM = 60.0
+
+
+def prepare_device(device: str, *, threads: int | None, seconds: float = math.inf) -> str:
     """Sets the threads and gives the name of the device to train on.
 
-    `device` is auto (a GPU if TensorFlow sees one), cpu or gpu. Threads can only be set before TensorFlow starts;
-    asking again for what is set is fine.
+    `device` is cpu, gpu or auto: a GPU if TensorFlow sees one and `seconds`, what the steps are expected to take on two
+    cores, are worth it. Threads can only be set before TensorFlow starts; asking again for what is set is fine.
     Raises: ResourceError if a GPU is asked for and there is none, or the threads cannot be set any more.
     """
     if threads is not None:
@@ -39,7 +45,7 @@ def prepare_device(device: str, *, threads: int | None) -> str:
     # TensorFlow 2.15 would let a GPU round the factors of a product to 10 bits, and clipped gradients would come out up
     # to 0.1% too long.
     tf.config.experimental.enable_tensor_float_32_execution(False)
-    if device == "cpu":
+    if device == "cpu" or (device == "auto" and seconds < _GPU_PAYS_FROM):
         return "/CPU:0"
     if tf.config.list_physical_devices("GPU"):
         return "/GPU:0"
@@ -49,12 +55,12 @@ def prepare_device(device: str, *, threads: int | None) -> str:
 
 
 @contextmanager
-def on_device(device: str, *, threads: int | None) -> Iterator[None]:
+def on_device(device: str, *, threads: int | None, seconds: float) -> Iterator[None]:
     """Puts what TensorFlow makes in the block on the device that `prepare_device` finds.
 
     Raises: ResourceError if the device is not there, or runs out of memory in the block.
     """
-    name = prepare_device(device, threads=threads)
+    name = prepare_device(device, threads=threads, seconds=seconds)
     try:
         with tf.device(name):
             yield

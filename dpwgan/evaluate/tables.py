@@ -30,6 +30,7 @@ from dpwgan.table.schema import (
     BooleanColumn,
     CategoricalColumn,
     FunctionColumn,
+    HigherColumn,
     NumericColumn,
     Schema,
     TrainedColumn,
@@ -387,6 +388,7 @@ _BINNINGS: dict[type[TrainedColumn], Callable[[Any], _Categories | _Numbers]] = 
     CategoricalColumn: _Categories,
     BooleanColumn: _Categories,
     NumericColumn: _cut_numbers,
+    HigherColumn: _cut_numbers,
     CalendarColumn: _cut_moments,
     LaterColumn: _cut_moments,
 }

@@ -72,10 +72,12 @@ class AnchoredDesign:
             # Both phases count the encoded table, which is there once.
             row_bytes=anchor.row_bytes + self.critic.cost.row_bytes - self.anchor.shape.row_bytes,
             working_bytes=max(anchor.working_bytes, critic.working_bytes),
-            seconds=anchor.seconds + self._estimate_steps(),
+            seconds=anchor.seconds + self.critic_seconds,
         )
 
-    def _estimate_steps(self) -> float:
+    @property
+    def critic_seconds(self) -> float:
+        """What the steps of both networks are expected to take, without the anchor. Units: seconds of two cores."""
         settings, width = self.critic.settings, self.anchor.likely_width
         batch = self.critic.expected_batch_size * self.anchor.attributes * settings.hidden_critic[0]
         turns = settings.generator_steps / settings.critic_steps_per_generator_step
@@ -177,7 +179,7 @@ class DpWgan:
         anchor_ticks, critic_ticks = plan.anchor.fit_ticks, _TICKS_A_STEP * plan.critic.steps
         total = anchor_ticks + critic_ticks
         rng, ledger, progress = run.model, run.ledger, run.progress
-        with on_device(run.device, threads=run.threads), on_one_thread():
+        with on_device(run.device, threads=run.threads, seconds=plan.critic_seconds), on_one_thread():
             anchor = fit_anchor(
                 run.rows,
                 plan.anchor,
@@ -225,7 +227,7 @@ class DpWgan:
         from dpwgan.critic.loop import play
 
         settings, spans, rng = plan.settings, plan.shape.spans, run.model
-        with on_device(run.device, threads=run.threads):
+        with on_device(run.device, threads=run.threads, seconds=plan.cost.seconds):
             weights = play(
                 run.rows.own,
                 plan,

@@ -13,7 +13,7 @@ from dpwgan.table.codecs.numbers import WrittenNumbers
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.findings import Findings
 from dpwgan.table.rules import RuleBook
-from dpwgan.table.schema import CategoricalColumn, Column, NumericColumn, Schema
+from dpwgan.table.schema import CategoricalColumn, Column, HigherColumn, NumericColumn, Schema
 from dpwgan.table.source import SourceTable
 from dpwgan.table.units import Codes, Places, Units
 
@@ -63,7 +63,7 @@ def _list_cells(column: Column) -> list[str]:
     """All legal cells of a column, or none if they are many or not known."""
     if isinstance(column, CategoricalColumn):
         return list(column.tokens)
-    if not isinstance(column, NumericColumn):
+    if not isinstance(column, NumericColumn) or isinstance(column, HigherColumn):
         return []
     written = WrittenNumbers(column)
     if written.high - written.low >= _MOST_COMBINATIONS:

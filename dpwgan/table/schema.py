@@ -242,7 +242,7 @@ class NumericColumn(TrainedColumn, kind="numeric"):
         return (Span(role="available", categories=missing + 1, missing=missing), number) if missing else (number,)
 
     @property
-    def ends(self) -> tuple[float, float]:
+    def ends(self) -> tuple[float, float] | None:
         """The range, whose ends are 0 and 1."""
         return self.minimum, self.maximum
 
@@ -294,6 +294,40 @@ class NumericColumn(TrainedColumn, kind="numeric"):
         if self.width > 1:
             return "text", "" in self.missing
         return _hold_numbers(whole=self.integer and not self.decimals, missing=self.missing)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HigherColumn(NumericColumn, kind="higher"):
+    """A column of numbers `least` to `most` above those of the column `above`: methods see the difference.
+
+    Its own range is that of the other column, so much higher.
+    """
+
+    above: str
+    least: float
+    most: float
+
+    @property
+    def difference(self) -> NumericColumn:
+        """What methods see in its place."""
+        return NumericColumn(
+            name=self.name,
+            minimum=self.least,
+            maximum=self.most,
+            integer=self.integer,
+            decimals=self.decimals,
+            missing=self.missing,
+        )
+
+    @property
+    def parts(self) -> tuple[Span, ...]:
+        """Those of the difference."""
+        return self.difference.parts
+
+    @property
+    def ends(self) -> None:
+        """None: what is seen is no number of the column's own."""
+        return None
 
 
 def choose_round_steps(levels: int, steps: Iterable[int] | None = None) -> tuple[int, ...]:

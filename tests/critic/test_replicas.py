@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from dpwgan.critic import private_step
+from dpwgan.critic.device import prepare_device
 from dpwgan.critic.private_step import choose_devices
+from dpwgan.errors import ResourceError
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,8 +28,8 @@ def test_steps_are_those_of_one_device_when_there_are_two() -> None:
     words = [sys.executable, "-m", "tests.critic.two_devices"]
     said = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=300, check=True).stdout
     found: dict[str, Any] = json.loads(said)
-    assert "CPU:1" not in found["devices"]["one"]
-    assert {"CPU:0", "CPU:1"} <= set(found["devices"]["two"])
+    assert found["both"][1] not in found["devices"]["one"]
+    assert set(found["both"]) <= set(found["devices"]["two"])
     assert found["at once"]["one"] > found["at once"]["two"] == 1
     for batch in ("many", "one", "none"):
         assert differ(found[batch]["one"], found[batch]["two"]) < 1e-5
@@ -51,3 +53,24 @@ def test_all_gpus_are_chosen_when_a_step_is_worth_it(monkeypatch, device, divide
     critic = SimpleNamespace(weights=[SimpleNamespace(device=device)], **({"divides": True} if divides else {}))
     plan: Any = SimpleNamespace(expected_batch_size=batch, generated_batch_size=batch, critic_weights=900_000)
     assert choose_devices(critic, plan) == chosen
+
+
+@pytest.mark.parametrize(
+    ("device", "seconds", "gpus", "chosen"),
+    [
+        pytest.param("auto", 59.0, 1, "/CPU:0", id="a GPU takes longer to start than steps take"),
+        pytest.param("auto", 61.0, 1, "/GPU:0", id="steps take longer"),
+        pytest.param("auto", 61.0, 0, "/CPU:0", id="there is none"),
+        pytest.param("gpu", 1.0, 1, "/GPU:0", id="a GPU was asked for"),
+        pytest.param("cpu", 61.0, 1, "/CPU:0", id="the processor was asked for"),
+    ],
+)
+def test_a_gpu_is_taken_when_steps_are_long_enough_or_it_is_asked_for(monkeypatch, device, seconds, gpus, chosen):
+    monkeypatch.setattr(private_step.tf.config, "list_physical_devices", lambda kind: ["a GPU"] * gpus)
+    assert prepare_device(device, threads=None, seconds=seconds) == chosen
+
+
+def test_a_gpu_is_missed_when_it_is_asked_for_and_there_is_none(monkeypatch):
+    monkeypatch.setattr(private_step.tf.config, "list_physical_devices", lambda kind: [])
+    with pytest.raises(ResourceError, match="a GPU was asked for and TensorFlow sees none"):
+        prepare_device("gpu", threads=None, seconds=1.0)

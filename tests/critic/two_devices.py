@@ -1,6 +1,6 @@
-"""Prints, as JSON, what a critic step gives on one device and on two; the two are halves of this machine's processor.
+"""Prints, as JSON, what a critic step gives on one device and on two: halves of this machine's GPU, or its processor.
 
-TensorFlow divides a processor before it starts only, so this is a process of its own: `python -m`.
+TensorFlow divides a device before it starts only, so this is a process of its own: `python -m`.
 """
 
 import json
@@ -64,11 +64,13 @@ def add_up(step: FusedStep, rows: npt.NDArray[np.int64]) -> list[float]:
 
 def main() -> None:
     """Compares one device with two."""
-    processor = tf.config.list_physical_devices("CPU")[0]
-    tf.config.set_logical_device_configuration(processor, [tf.config.LogicalDeviceConfiguration()] * 2)
-    both = [device.name for device in tf.config.list_logical_devices("CPU")]
+    kind, limit = ("GPU", 2048) if tf.config.list_physical_devices("GPU") else ("CPU", None)
+    whole = tf.config.list_physical_devices(kind)[0]
+    tf.config.set_logical_device_configuration(whole, [tf.config.LogicalDeviceConfiguration(memory_limit=limit)] * 2)
+    both = [device.name for device in tf.config.list_logical_devices(kind)]
     steps = {"one": make(both[:1]), "two": make(both), "twin": make(both, NoisyParts)}
-    found: dict[str, Any] = {"devices": {name: find_devices(step) for name, step in steps.items()}}
+    found: dict[str, Any] = {"both": [name[-5:] for name in both]}
+    found["devices"] = {name: find_devices(step) for name, step in steps.items()}
     found["at once"] = {name: step.most_at_once for name, step in steps.items()}
     for batch, rows in BATCHES.items():
         found[batch] = {name: add_up(step, rows) for name, step in steps.items()}

@@ -146,7 +146,11 @@ def test_a_table_that_grew_is_refused():
         (UNIT, {"person": {"type": "enum", "count": 2}}, "'person', is listed as"),
         (UNIT, {"rent": {**AGE, "of": "unit"}}, "list 'person' with \"uuid\": true"),
         (UNIT, {**NAMED, "rent": {"type": "drop", "of": "unit"}}, "'rent' is of it, and is not"),
-        (UNIT, {**NAMED, "born": BORN, "moved": MOVED}, "'moved' is told since another column: both are of it, or"),
+        (
+            UNIT,
+            {**NAMED, "born": BORN, "moved": MOVED},
+            "'moved' is told since or above another column: both are of it, or",
+        ),
         ({**UNIT, "kind": "role"}, {}, "'role' tells of it what shows by its names alone"),
         ({**UNIT, "kind": "age"}, NAMED, "'kind' must name an enum"),
         ({**UNIT, "max_rows": 30, "kind": "role"}, {**NAMED, "role": ROLE}, "are 324,631 forms of it; 10,000 will do"),

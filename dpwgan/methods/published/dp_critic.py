@@ -224,7 +224,7 @@ def _fit_formally(plan: FormalDesign, run: Run) -> LabelledSampler | MlpSampler:
     shared: dict[str, Any] = {"latent": game.settings.latent, "rng": run.model}
     networks: PointNetworks | Perceptrons
     descent: RememberedDescent | AdamDescent
-    with on_device(run.device, threads=run.threads):
+    with on_device(run.device, threads=run.threads, seconds=plan.cost.seconds):
         if plan.frame is None:
             hidden: dict[str, Any] = {"hidden_generator": game.hidden_generator, "hidden_critic": game.hidden_critic}
             networks = Perceptrons(encoded, **hidden, **shared)

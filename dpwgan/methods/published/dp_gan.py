@@ -175,7 +175,7 @@ class DpGan:
         # TensorFlow takes seconds to import; a plan must not pay for it.
         from dpwgan.critic.device import on_device
 
-        with on_device(run.device, threads=run.threads):
+        with on_device(run.device, threads=run.threads, seconds=plan.cost.seconds):
             if plan.design.prior is not None:
                 return _fit_from_prior(plan.design, run)
             if isinstance(plan.design, PublishedDesign):

@@ -205,7 +205,7 @@ def fit_plainly(
         ledger.charge(CLASSES_LABEL)
         settings["shares"] = count_labels(encoded, game.grid.label) / encoded.records
         settings["activation_stddev"] = activation_stddev
-    with on_device(run.device, threads=run.threads):
+    with on_device(run.device, threads=run.threads, seconds=plan.cost.seconds):
         if feature_clip_norm is not None:
             settings["noisy_features"] = NoisyFeatures(
                 l2_clip_norm=feature_clip_norm,

@@ -7,6 +7,7 @@ from dpwgan.table.calendar import CalendarColumn, LaterColumn
 from dpwgan.table.codecs.categories import BooleanCodec, CategoricalCodec
 from dpwgan.table.codecs.codec import Codec, EncodedCells, ReadCodec, TrainedCodec
 from dpwgan.table.codecs.derived import ComputedRule, Derivation, DerivedRule
+from dpwgan.table.codecs.higher import HigherCodec
 from dpwgan.table.codecs.later import LaterCodec
 from dpwgan.table.codecs.moments import MomentCodec
 from dpwgan.table.codecs.numbers import BinCodec, NumberCodec, read_numbers
@@ -17,6 +18,7 @@ from dpwgan.table.schema import (
     Column,
     DerivedColumn,
     FunctionColumn,
+    HigherColumn,
     NumericColumn,
     TrainedColumn,
 )
@@ -41,7 +43,9 @@ _CODECS: dict[type[TrainedColumn], Callable[[Any], TrainedCodec]] = {
     BooleanColumn: BooleanCodec,
     NumericColumn: lambda column: (NumberCodec if column.edges is None else BinCodec)(column),
     CalendarColumn: MomentCodec,
-    LaterColumn: MomentCodec,  # of its cells by themselves; `LaterCodec` sees the others of the row
+    # Of their cells by themselves; `LaterCodec` and `HigherCodec` see the others of the row.
+    LaterColumn: MomentCodec,
+    HigherColumn: NumberCodec,
 }
 
 
@@ -51,12 +55,13 @@ def make_codec(column: TrainedColumn) -> TrainedCodec:
 
 
 def make_codecs(columns: Sequence[Column]) -> dict[str, TrainedCodec]:
-    """Makes the codec of each trained column among these, by name; moments told since others' know of those."""
+    """Makes the codec of each trained column among these, by name; what is told by others' cells knows of those."""
     codecs = {column.name: make_codec(column) for column in columns if isinstance(column, TrainedColumn)}
     for column in columns:
-        earlier = codecs.get(column.since) if isinstance(column, LaterColumn) else None
-        if isinstance(column, LaterColumn) and isinstance(earlier, MomentCodec):
+        if isinstance(column, LaterColumn) and isinstance(earlier := codecs.get(column.since), MomentCodec):
             codecs[column.name] = LaterCodec(column, earlier)
+        if isinstance(column, HigherColumn) and isinstance(base := codecs.get(column.above), NumberCodec):
+            codecs[column.name] = HigherCodec(column, base)
     return codecs
 
 

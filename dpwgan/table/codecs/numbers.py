@@ -118,7 +118,7 @@ class NumericCodec(TrainedCodec):
 
     def __init__(self, column: NumericColumn) -> None:
         super().__init__(column)
-        self._column = column
+        self.column = column
         self._written = WrittenNumbers(column)
         self._missing_text = [token.strip(BLANKS) for token in column.missing]
         self._missing_numbers = [read_number(token) for token in column.missing]
@@ -149,7 +149,7 @@ class NumericCodec(TrainedCodec):
         """(n,) indices into the missing codes, -1 where available; (n,) numbers, the minimum elsewhere; and by
         each rule that is told which cells break it.
         """
-        column = self._column
+        column = self.column
         text = cells.str.strip_chars(BLANKS)
         is_number, values = read_numbers(text)
         missing = np.full(len(cells), -1, dtype=np.int32)
@@ -178,15 +178,20 @@ class NumericCodec(TrainedCodec):
         usable = (missing < 0) & (values >= column.minimum) & (values <= column.maximum)
         return missing, np.where(usable, values, column.minimum), illegal
 
+    def read_steps(self, cells: pl.Series) -> tuple[Missing, Steps, Mapping[str, Flags]]:
+        """As `read`, with the nearest numbers that may be written, in steps."""
+        missing, values, illegal = self.read(cells)
+        return missing, self._written.find_nearest(values), illegal
+
     def read_values(self, cells: list[str]) -> pl.Series:
         """Numbers; NULL for an illegal cell as well, which breaks no rule but its own column's."""
         missing, numbers, illegal = self.read(pl.Series(cells, dtype=pl.String))
         values = pl.Series(numbers).set(pl.Series(np.logical_or.reduce([missing >= 0, *illegal.values()])), None)
-        return values.cast(pl.Int64) if self._column.integer else values
+        return values.cast(pl.Int64) if self.column.integer else values
 
     def get_canonical(self, cell: str) -> str | None:
         """The missing code or the number, spelt as it is written, that a cell stands for."""
-        column = self._column
+        column = self.column
         text = cell.strip(BLANKS)
         for token, stripped in zip(column.missing, self._missing_text, strict=True):
             if are_same_cell(text, stripped):
@@ -201,7 +206,7 @@ class NumericCodec(TrainedCodec):
 
     def are_legal(self, cells: pl.Series) -> pl.Series:
         """Looks for numbers written plainly, with the column's digits and in its range, and for missing codes."""
-        column = self._column
+        column = self.column
         form = (
             rf"^-?([0-9]{{{column.width}}}|[1-9][0-9]{{{column.width},}})$" if column.width else r"^-?(0|[1-9][0-9]*)$"
         )
@@ -236,12 +241,16 @@ class NumberCodec(NumericCodec):
         if self._scale:
             numbers = (self._written.find_nearest(values) - self._written.low) / self._scale
         else:
-            scaled = (values - self._column.minimum) / self._range if self._range else np.zeros(len(values))
+            scaled = (values - self.column.minimum) / self._range if self._range else np.zeros(len(values))
             numbers = scaled.astype(np.float32)
         if not self.missing:
             return EncodedCells(numbers=numbers)
         codes = np.where(missing < 0, len(self.missing), missing).astype(np.int32)
         return EncodedCells(codes=codes, numbers=numbers)
+
+    def encode_steps(self, missing: Missing, steps: Steps) -> EncodedCells:
+        """As `encode_values`, of numbers in steps."""
+        return self.encode_values(missing, steps / self.column.steps_per_unit)
 
     def decode_steps(self, encoded: EncodedCells, rng: np.random.Generator) -> tuple[Missing | None, Steps]:
         """The numbers nearest to the scaled ones."""
@@ -251,7 +260,7 @@ class NumberCodec(NumericCodec):
             level = np.rint(scaled * self._scale).astype(np.int64)
             steps = np.minimum(self._written.low + level, self._written.high)
         else:
-            steps = self._written.find_nearest(self._column.minimum + scaled * self._range)
+            steps = self._written.find_nearest(self.column.minimum + scaled * self._range)
         count = len(self.missing)
         if not count:
             return None, steps

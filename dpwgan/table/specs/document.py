@@ -117,13 +117,13 @@ def survey_specs(
         columns, unit = take_unit(columns)
     keys = {name: Keys(name, given, codebook) for name, given in columns.items() if name not in problems.columns}
     parsed: dict[str, Column] = {}
-    # Those that are told since another one come behind it.
-    for name, given in sorted(keys.items(), key=lambda item: "since" in item[1]):
-        if "since" in given and problems.concern(given["since"]):
+    # Those that are told by another one come behind it.
+    for name, given in sorted(keys.items(), key=lambda item: item[1].told_by is not None):
+        if given.told_by is not None and problems.concern(given.told_by):
             problems.skipped.append(name)
         elif "derived" not in given:
             with problems.gathered():
-                parsed[name] = parse_column(replace(given, earlier=parsed.get(given.get("since"))))
+                parsed[name] = parse_column(replace(given, earlier=parsed.get(given.told_by or "")))
     sources = dict(parsed)
     if not problems.found and not any(isinstance(c, TrainedColumn | UndiscoveredColumn) for c in sources.values()):
         problems.found.append(

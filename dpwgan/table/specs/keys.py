@@ -28,7 +28,7 @@ LAYOUT, UNIT = "layout", "unit"
 
 @dataclass(frozen=True)
 class Keys:
-    """What the specs say of one column, the codebook, and the column that it is told since, if there is one."""
+    """What the specs say of one column, the codebook, and the column that it is told by, if there is one."""
 
     name: str
     given: Mapping[str, Any]
@@ -48,6 +48,12 @@ class Keys:
     def any_of(self, *keys: str) -> bool:
         """Says whether one of these keys is given."""
         return any(key in self.given for key in keys)
+
+    @property
+    def told_by(self) -> str | None:
+        """The column since or above whose cells those of this one are told."""
+        named: str | None = self.get("since", self.get("above"))
+        return named
 
     @property
     def waives_range(self) -> bool:

@@ -3,9 +3,11 @@
 import itertools
 import math
 from collections.abc import Sequence
+from decimal import Decimal
 
+from dpwgan.errors import quote
 from dpwgan.table.numerals import read_number
-from dpwgan.table.schema import NumericColumn
+from dpwgan.table.schema import HigherColumn, NumericColumn
 from dpwgan.table.specs.keys import (
     MAX_CATEGORIES,
     MAX_WHOLE_NUMBER,
@@ -18,7 +20,7 @@ from dpwgan.table.specs.keys import (
 RANGE_KEYS = {"min", "max", "bins"}
 # Steps are counted in int64, and doubles are cast to it.
 _MOST_STEPS = 1 << 62
-NUMBER_KEYS = RANGE_KEYS | MISSING_KEYS | {"decimals"}
+NUMBER_KEYS = RANGE_KEYS | MISSING_KEYS | {"above", "decimals"}
 
 
 def parse_number(keys: Keys) -> NumericColumn:
@@ -46,7 +48,7 @@ def parse_number(keys: Keys) -> NumericColumn:
         raise keys.refuse("its range goes beyond 2^53, where whole numbers are no longer exact")
     if not math.isfinite(float(high) - float(low)):
         raise keys.refuse("its range is too wide for a double")
-    decimals = int(keys.get("decimals", 0 if integer else _default_decimals(low, high)))
+    decimals = int(keys.get("decimals", 0 if integer else _default_decimals(keys, low, high)))
     width = int(keys.get("width", 0))
     if width:
         keys.refuse_beside("width", "decimals")
@@ -70,11 +72,51 @@ def parse_number(keys: Keys) -> NumericColumn:
     steps = {number * column.steps_per_unit for number in map(read_number, missing) if number is not None}
     if sum(first <= step <= last and step == step.to_integral_value() for step in steps) > last - first:
         raise keys.refuse("its 'missing' codes take every number of its range")
-    return column
+    return _tell_above(keys, column) if "above" in keys else column
 
 
-def _default_decimals(low: float, high: float) -> int:
-    """Digits behind the point that leave about six significant ones at the largest number of the range."""
+def _tell_above(keys: Keys, difference: NumericColumn) -> HigherColumn:
+    """The column whose numbers lie so far above those of another one."""
+    keys.refuse_beside("above", "bins", "width")
+    base = keys.earlier
+    if not isinstance(base, NumericColumn) or isinstance(base, HigherColumn) or base.edges is not None or base.width:
+        raise keys.refuse("'above' must name a number without 'bins' and 'width' that is not told above another one")
+    steps_of_base, remainder = divmod(difference.steps_per_unit, base.steps_per_unit)
+    if remainder:
+        raise keys.refuse(f"it needs the digits of {quote(base.name)}: as many 'decimals', or more")
+    if base.missing and not difference.missing:
+        raise keys.refuse(f"{quote(base.name)} may be missing: so may it, and 'missing' or 'optional' must say so")
+    bounds = zip(base.find_ends(), difference.find_ends(), strict=True)
+    low, high = (start * steps_of_base + between for start, between in bounds)
+    if max(abs(low), abs(high)) > MAX_WHOLE_NUMBER:
+        raise keys.refuse("above the other column's numbers its own go beyond 2^53 steps, which are no longer exact")
+    codes = (
+        number * difference.steps_per_unit for number in map(read_number, difference.missing) if number is not None
+    )
+    if any(low <= code <= high for code in codes):
+        raise keys.refuse("beside 'above', 'missing' must lie outside the range of its numbers")
+    minimum, maximum = (float(Decimal(end) / difference.steps_per_unit) for end in (low, high))
+    return HigherColumn(
+        name=difference.name,
+        minimum=minimum,
+        maximum=maximum,
+        integer=difference.integer,
+        decimals=difference.decimals,
+        missing=difference.missing,
+        out_of_domain=difference.out_of_domain,
+        above=base.name,
+        least=difference.minimum,
+        most=difference.maximum,
+    )
+
+
+def _default_decimals(keys: Keys, low: float, high: float) -> int:
+    """Digits behind the point that leave about six significant ones at the largest number of the range.
+
+    Above another column, as many as that has.
+    """
+    if isinstance(keys.earlier, NumericColumn):
+        return keys.earlier.decimals
     largest = max(abs(low), abs(high))
     return 6 if largest == 0 else min(17, max(0, 6 - math.floor(math.log10(largest))))
 
