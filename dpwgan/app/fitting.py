@@ -65,7 +65,7 @@ def open_journal(
         journal.account = account = BookAccount(
             Path(path),
             release=secrets.token_hex(16) if journal.key is None else f"{journal.key:032x}",
-            life=journal.life,
+            lives=journal.lives or ("the only one",),
             about={
                 "method": config.method,
                 "version": __version__,
