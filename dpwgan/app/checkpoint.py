@@ -26,13 +26,13 @@ from dpwgan.privacy.journal import Arrays, Journal
 from dpwgan.table.places import sync
 from dpwgan.table.saved import DAMAGES
 
-FORMAT = 1
+FORMAT = 2
 JOURNAL_FILE = "journal.json"
 LOCK_FILE = "lock"
 # A kill costs the steps of one block at most, and keeping weights costs about as much as a few steps.
 _BLOCKS = 50
 _TEMPORARY = ".tmp"
-_FORM = {"run": str, "life": int, "plan": int, "facts": dict, "spent": list, "events": dict, "acts": list}
+_FORM = {"run": str, "lives": list, "plan": int, "facts": dict, "spent": list, "events": dict, "acts": list}
 _KEPT = re.compile(r"plan-\d+-.+\.npz")
 
 
@@ -54,6 +54,16 @@ class Checkpoint(Journal):
         self._lock: int | None = lock
         self._under_way: list[tuple[str, bool]] = []
         self._lost = {act["name"]: self._find_lost(act) for act in self._acts}
+
+    @property
+    def lives(self) -> tuple[str, ...]:
+        """The random names of all lives of the run, this one last."""
+        return tuple(self._document["lives"])
+
+    @property
+    def life(self) -> int:
+        """How many lives the run had before this one."""
+        return len(self.lives) - 1
 
     @property
     def key(self) -> int:
@@ -231,7 +241,7 @@ def open_checkpoint(folder: Path, *, facts: Mapping[str, Any], resume: bool) -> 
     """Begins the journal of a run in a new or empty folder, or with `resume` takes up the one that is there.
 
     `facts`: what decides the plan, all of it public and such as JSON can hold; a run is resumed under the same only.
-    Privacy: reads no row. Each life has a number, written before anything is drawn.
+    Privacy: reads no row. Each life has a name, written before anything is drawn.
     Raises: UsageError if there is a run and it is not to be resumed, none where one is, one of other facts, or another
       process is working on it; OutputError if the folder is no place for it; InputError if it is damaged, or others can
       write to it.
@@ -252,20 +262,20 @@ def open_checkpoint(folder: Path, *, facts: Mapping[str, Any], resume: bool) -> 
         if resume:
             document = _read_journal(folder)
             _refuse_other_run(folder, document["facts"], facts)
-            document["life"] += 1
             _clear_up(folder, plan=document["plan"])
         else:
             _refuse_occupied(folder)  # again: now nobody else begins a run there
             document = {
                 "format": FORMAT,
                 "run": secrets.token_hex(16),
-                "life": 0,
+                "lives": [],
                 "plan": 1,
                 "facts": facts,
                 "spent": [],
                 "events": {},
                 "acts": [],
             }
+        document["lives"].append(secrets.token_hex(16))
         checkpoint = Checkpoint(folder, document, lock)
         checkpoint._write_journal()
         return checkpoint

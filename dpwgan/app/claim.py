@@ -251,7 +251,7 @@ def build_claim(
         "method": {**method, "settings": _finite(dict(settings))},
         "certificate": certificate.describe() if certificate is not None else None,
         **({} if book is None else {"book": dict(book)}),
-        "covered": list(COVERED) if proved is not None else [],
+        "covered": list(COVERED) if reason is None else [],
         "not_covered": [*_list_not_covered(unit, book), *([WAIVED.format(", ".join(waived))] if waived else [])],
     }
     _put_output(document, rows=rows, chosen_by=rows_chosen_by, from_saved_model=False)

@@ -42,6 +42,8 @@ from dpwgan.table.units import Units, keep_rows
 from dpwgan.table.workers import Team
 from dpwgan.version import __version__, digest_code
 
+_LISTS = "lists of cells"
+
 
 def open_journal(
     table: SourceTable, run_plan: RunPlan, *, schema: Schema, cited: Mapping[str, str | None]
@@ -61,23 +63,32 @@ def open_journal(
         return journal, None
     try:
         resumed = resume_plan(run_plan, journal)
-        ledger = resumed.foresee(journal)
         journal.account = account = BookAccount(
             Path(path),
             release=secrets.token_hex(16) if journal.key is None else f"{journal.key:032x}",
-            life=journal.life,
+            lives=journal.lives or ("the only one",),
             about={
                 "method": config.method,
                 "version": __version__,
-                "delta": ledger.budget.delta,
-                "accountant": ledger.accountant.name,
+                "delta": resumed.terms.budget.delta,
+                "accountant": resumed.choice.accountant.name,
             },
         )
-        account.reserve(ledger, charged=journal.charged)
+        if not _knows_lists(resumed, journal):
+            account.reserve(resumed.foresee(journal), charged=journal.charged)
     except BaseException:
         journal.close()
         raise
     return journal, account
+
+
+def _knows_lists(run_plan: RunPlan, journal: Journal) -> bool:
+    """Whether an earlier life read the lists of cells, and has set aside what a plan with them costs.
+
+    The plan without them is a guess, of other noise. Nothing is charged until it is made with them and set aside.
+    """
+    kept = not run_plan.discoveries or journal.recall(_LISTS) is not None
+    return run_plan.undiscovered and bool(journal.charged) and kept
 
 
 def _open_checkpoint(
@@ -217,7 +228,7 @@ def _discover(table: SourceTable, run_plan: RunPlan, schema: Schema, *, ledger: 
 
     if not run_plan.discoveries:
         return discover_domains(table.frames(), schema)
-    kept = json.loads(str(ledger.keep("lists of cells", discover)["columns"]))
+    kept = json.loads(str(ledger.keep(_LISTS, discover)["columns"]))
     released = {column.name: column for column in map(read_column, kept)}
     for column in released.values():
         if isinstance(column, CategoricalColumn) and set(column.tokens) <= set(column.missing):

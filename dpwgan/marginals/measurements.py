@@ -88,9 +88,12 @@ def _name_groups(bundles: Sequence[Sequence[int]], layout: GroupLayout) -> "spar
 
     blocks = []
     for bundle in bundles:
-        shape = [layout.sizes[attribute] for attribute in bundle]
-        places = np.unravel_index(np.arange(layout.count_cells(bundle)), shape)
-        columns = np.stack([layout.starts[a] + place for a, place in zip(bundle, places, strict=True)], axis=1)
+        # Not by numpy's own, which numbers cells of 32 attributes at most.
+        cells = np.arange(layout.count_cells(bundle))
+        columns = np.empty((len(cells), len(bundle)), np.int64)
+        for place, attribute in reversed([*enumerate(bundle)]):
+            cells, group = np.divmod(cells, layout.sizes[attribute])
+            columns[:, place] = layout.starts[attribute] + group
         pointers = np.arange(len(columns) + 1) * len(bundle)
         blocks.append(
             sparse.csr_matrix((np.ones(columns.size), columns.ravel(), pointers), (len(columns), layout.width))

@@ -56,6 +56,11 @@ class Journal:
         return int(self._told["life"])
 
     @property
+    def lives(self) -> tuple[str, ...]:
+        """The random names of all lives of a run that may be resumed, the one that goes on last; none are told."""
+        return ()
+
+    @property
     def key(self) -> int | None:
         """128 bits that all lives of the run have, and no other run; None for a run of one life."""
         key: int | None = self._told["key"]

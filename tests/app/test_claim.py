@@ -104,6 +104,7 @@ def test_claim_is_stamped_when_a_seed_was_given():
     assert claim.document["statement"].startswith(NOT_PRIVATE)
     assert not claim.private
     assert NOT_PRIVATE in claim.to_text()
+    assert claim.document["covered"] == []
 
 
 def test_claim_names_waived_columns_as_not_covered_when_there_are_some():

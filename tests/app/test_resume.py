@@ -189,7 +189,7 @@ KEPT: Mapping[str, Sequence[str]] = {
     "certificate": ("probabilities", "certificate"),
     "model": ("mixture.npz", "groups.json", "certificate"),
 }
-JOURNAL_KEYS = {"format", "run", "life", "plan", "facts", "spent", "events", "acts"}
+JOURNAL_KEYS = {"format", "run", "lives", "plan", "facts", "spent", "events", "acts"}
 
 
 def test_folder_holds_releases_and_public_facts_alone_when_a_run_is_complete(tmp_path):

@@ -244,7 +244,7 @@ def _begin_book() -> bytes:
 
     path = begin_book(Path(), delta=1e-8)
     about = {"method": "m", "version": "0", "delta": 1e-9, "accountant": "moments"}
-    account = BookAccount(path, release="r", life=0, about=about)
+    account = BookAccount(path, release="r", lives=("first",), about=about)
     account.reserve(open_ledger([make_release("counts", Gaussian(noise_multiplier=10.0), 3)]), charged={})
     account.charge("counts", 1, event=Gaussian(noise_multiplier=10.0))
     account.settle()

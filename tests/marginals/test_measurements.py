@@ -73,7 +73,7 @@ def test_answers_are_those_of_explicit_sums_when_codes_are_random(marginal):
         assert answer_pairs(probabilities)[left, right] == pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.parametrize("sizes", [SIZES, (40, 33), (2,) * 9, (6, 5, 2, 31, 1, 4, 32, 3), (1, 1, 1)])
+@pytest.mark.parametrize("sizes", [SIZES, (40, 33), (2,) * 9, (6, 5, 2, 31, 1, 4, 32, 3), (1, 1, 1), (3, *(1,) * 40)])
 @pytest.mark.parametrize("records", [0, 1, 300, (1 << 16) + 3])
 def test_pairs_are_counted_as_one_by_one_whatever_chunks_and_attributes_are_counted_together(records, sizes):
     layout, groups = GroupLayout(sizes), make_groups(records, sizes=sizes, seed=13)

@@ -50,15 +50,17 @@ class Entry:
     """What the book says of one release: what it was planned to be, what counts of it, and which outputs it has.
 
     `cost` is that of all it reserved, or once it is `settled` of what it charged; `after` is what the book stands at
-    after that line. `life`: of how many the last reserved.
+    after that line. `life`: the name of the one that reserved last. `charged`: how often each act was when it was
+    settled.
     """
 
     date: str
-    life: int
+    life: str
     about: Mapping[str, Any]
     cost: npt.NDArray[np.float64]
     after: float = 0.0
     settled: bool = False
+    charged: Mapping[str, int] = field(default_factory=dict)
     outputs: tuple[str, ...] = ()
 
 
@@ -132,12 +134,13 @@ class Book:
         entry = self.entries.get(name)
         if kind == "reserve":
             about = {key: line[key] for key in ("method", "epsilon", "delta", "accountant")}
-            cost, life = self.filter.add_up(_read_charges(line["charges"])), int(line["life"])
+            cost, life = self.filter.add_up(_read_charges(line["charges"])), str(line["life"])
             earlier = Entry(date=str(line["date"]), life=life, about=about, cost=cost) if entry is None else entry
             self.entries[name] = replace(earlier, life=life, about=about, cost=cost, settled=False)
         elif entry is not None and kind == "settle":
             cost = self.filter.add_up(_read_charges(line["charges"]))
-            self.entries[name] = replace(entry, cost=cost, settled=True)
+            charged = {str(one["label"]): int(one["times"]) for one in line["charges"]}
+            self.entries[name] = replace(entry, cost=cost, settled=True, charged=charged)
         elif entry is not None and kind == "output":
             self.entries[name] = replace(entry, outputs=(*entry.outputs, str(line["sha256"])))
         else:
@@ -153,13 +156,15 @@ class Book:
 class BookAccount:
     """One run's hand on the book: it sets aside what the run may charge, and settles what it has charged.
 
-    `release` is the random name of the run, `life` how many lives it had before: a resumed run is not charged twice.
+    `release` is the random name of the run, which is not charged twice when it is resumed; `lives` are those of all its
+    lives, this one last. Numbers would not tell a copy of a checkpoint from what another run went on with: they grow in
+    both.
     Privacy: `reserve` returns when all charges of the run are on the disk, and within the limit with all others'.
       `charge` is asked before each act, and refuses one that was not set aside.
     """
 
-    def __init__(self, path: Path, *, release: str, life: int, about: Mapping[str, Any]) -> None:
-        self._path, self._release, self._life, self._about = path, release, life, about
+    def __init__(self, path: Path, *, release: str, lives: Sequence[str], about: Mapping[str, Any]) -> None:
+        self._path, self._release, self._lives, self._about = path, release, lives, about
         self._reserved: dict[str, tuple[Event, int]] = {}
         self._charged: dict[str, int] = {}
         self._begun = self._settled = False
@@ -174,18 +179,13 @@ class BookAccount:
         releases = ledger.releases
 
         def line(book: Book) -> Line:
-            entry = book.entries.get(self._release)
-            if entry is not None and not self._begun and entry.life >= self._life:
-                raise UsageError(
-                    f"the book {quote(book.name)} knows a later life of this run: what goes on here is an older copy "
-                    "of its checkpoint"
-                )
+            self._refuse_copy(book, charged=charged)
             charges = [release.charge for release in releases]
             return {
                 "kind": "reserve",
                 **self._about,
                 "epsilon": ledger.epsilon_reserved(),
-                "life": self._life,
+                "life": self._lives[-1],
                 "composed": book.foresee(charges, instead_of=self._release),
                 "charges": [_describe(one.label, one.charge) for one in releases],
             }
@@ -207,6 +207,7 @@ class BookAccount:
         """Puts what was charged in place of what was reserved, and says how far the book is then. Raises: as above."""
 
         def line(book: Book) -> Line:
+            self._refuse_copy(book, charged=self._charged)
             charged = {label: (event, self._charged[label]) for label, (event, _) in self._reserved.items()}
             return {
                 "kind": "settle",
@@ -230,6 +231,21 @@ class BookAccount:
         if self._begun and not self._settled and not (goes_on and any(self._charged.values())):
             with suppress(DpwganError):
                 self.settle()
+
+    def _refuse_copy(self, book: Book, *, charged: Mapping[str, int]) -> None:
+        """Raises: UsageError if another process went on, or came to its end, with a copy of this run's checkpoint.
+
+        Privacy: both would have charged the same acts, and the entry has room for them once.
+        """
+        entry = book.entries.get(self._release)
+        if entry is None:
+            return
+        fewer = any(charged.get(label, 0) < times for label, times in entry.charged.items())
+        if fewer or entry.life not in self._lives:
+            raise UsageError(
+                f"the book {quote(book.name)} knows more of this run than its checkpoint here, which is a copy, or of "
+                "which one went on elsewhere"
+            )
 
     def _append(self, make: Callable[[Book], Line]) -> Book:
         with _locked(self._path, os.O_RDWR | os.O_APPEND, own=True) as descriptor:

@@ -24,6 +24,7 @@ from dpwgan.evaluate.tables import discover_schema
 from dpwgan.privacy.events import Pure
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
+from dpwgan.table.findings import Findings
 from dpwgan.table.reader import open_table
 from dpwgan.table.schema import Schema
 from dpwgan.table.specs import read_specs
@@ -130,11 +131,17 @@ def plant_canaries(
     table, unit = open_table(path, schema), schema.unit
     if unit is not None:
         table = keep_rows(read_units(table, unit), unit.max_rows, rng=rng)
-    encoded = TableEncoder(schema, table.header).encode_pieces(table.pieces(), records=table.records)
+    encoder = TableEncoder(schema, table.header)
+    encoded = encoder.encode_pieces(table.pieces(), records=table.records)
     if unit is None or table.units is None:
         return add_canaries(encoded, canaries=canaries, rng=rng), None
-    own = table.units.count + np.repeat(np.arange(canaries, dtype=np.int32), unit.max_rows)
-    units = Units(np.concatenate([table.units.of_rows, own.astype(np.int32)]))
+    of_rows = table.units.of_rows
+    if schema.drops_rows:
+        kept = np.concatenate([encoder.find_kept(frame, Findings()) for frame in table.frames()])
+        # Numbered anew: of some units no row may be left.
+        of_rows = np.unique(of_rows[kept], return_inverse=True)[1].astype(np.int32)
+    own = of_rows.max(initial=-1) + 1 + np.repeat(np.arange(canaries, dtype=np.int32), unit.max_rows)
+    units = Units(np.concatenate([of_rows, own.astype(np.int32)]))
     return add_canaries(encoded, canaries=canaries, rng=rng, rows=unit.max_rows), units
 
 
@@ -196,7 +203,8 @@ def write_lines(document: Mapping[str, Any]) -> list[str]:
                     f"{guesses['runs']} runs; all right would give {bound['found_if_all_were_right']:.3f}"
                 )
     verdict = (
-        "A BOUND PASSES ITS CLAIM: the method is not what it claims to be, or this is the one time in twenty."
+        "A BOUND PASSES ITS CLAIM: the method is not what it claims to be, or this is a false alarm, of which each "
+        "attacker has one in twenty at most."
         if document["passes_the_claim"]
         else "No bound passes its claim."
     )

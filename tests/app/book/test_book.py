@@ -4,6 +4,7 @@ import fcntl
 import json
 import multiprocessing
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -29,8 +30,8 @@ def path(tmp_path: Path) -> Path:
     return begin_book(tmp_path, LIMIT.epsilon, delta=LIMIT.delta)
 
 
-def open_account(path: Path, name: str = "run", *, life: int = 0) -> BookAccount:
-    return BookAccount(path, release=name, life=life, about=ABOUT)
+def open_account(path: Path, name: str = "run", *, lives: Sequence[str] = ("first",)) -> BookAccount:
+    return BookAccount(path, release=name, lives=lives, about=ABOUT)
 
 
 def plan(times: int, **more: int) -> Ledger:
@@ -118,7 +119,7 @@ def test_run_is_charged_once_when_it_goes_on(path):
     first = open_account(path)
     first.reserve(plan(6), charged={})
     first.charge("counts", 2, event=NOISE)
-    again = open_account(path, life=1)
+    again = open_account(path, lives=("first", "second"))
     again.reserve(plan(6), charged={"counts": 2})
     assert get_spent(path) == pytest.approx(get_cost(path, 6))
     again.charge("counts", 1, event=NOISE)
@@ -127,10 +128,30 @@ def test_run_is_charged_once_when_it_goes_on(path):
 
 
 def test_run_is_refused_when_an_older_copy_of_its_checkpoint_goes_on(path):
-    open_account(path, life=0).reserve(plan(6), charged={})
-    open_account(path, life=1).reserve(plan(6), charged={})
-    with pytest.raises(UsageError, match="an older copy of its checkpoint"):
-        open_account(path, life=1).reserve(plan(6), charged={})
+    open_account(path, lives=("first",)).reserve(plan(6), charged={})
+    open_account(path, lives=("first", "second")).reserve(plan(6), charged={})
+    # The copy has one more life at each try, and does not come from the second all the same.
+    for tries in range(1, 4):
+        with pytest.raises(UsageError, match="knows more of this run"):
+            open_account(path, lives=("first", *map(str, range(tries)))).reserve(plan(6), charged={})
+
+
+def test_run_is_refused_when_a_copy_of_its_checkpoint_came_to_its_end_or_went_on(path):
+    first = open_account(path)
+    first.reserve(plan(6), charged={})
+    copied = {"counts": 2}
+    first.charge("counts", 6, event=NOISE)
+    first.settle()
+    with pytest.raises(UsageError, match="knows more of this run"):
+        open_account(path, lives=("first", "copy")).reserve(plan(6), charged=copied)
+    other = open_account(path, "other")
+    other.reserve(plan(6), charged={})
+    other.charge("counts", 6, event=NOISE)
+    open_account(path, "other", lives=("first", "copy")).reserve(plan(6), charged=copied)
+    with pytest.raises(UsageError, match="knows more of this run"):
+        other.settle()
+    # The whole checkpoint goes on, and writes another table.
+    open_account(path, lives=("first", "second")).reserve(plan(6), charged={"counts": 6})
 
 
 @pytest.mark.parametrize(("goes_on", "charged", "counts"), [(False, 2, 2), (True, 2, 6), (True, 0, 0), (False, 0, 0)])

@@ -1,6 +1,7 @@
 """Runs that share a book: all of them together keep its limit, and past it no row is read."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from dpwgan.app.claim import Claim
 from dpwgan.errors import DataError, PrivacyError, UsageError
 from dpwgan.privacy.budget import NeighboringRelation
 from tests.end_to_end.bad_inputs import HEADER, ROWS, write_good
-from tests.lives import ASKED, QUERIES, SPECS, die, make_frame, read_journal
+from tests.lives import ASKED, QUERIES, SPECS, Killed, Lives, die, make_frame, read_journal, watched
 from tests.programs import begin_book, read_claim
 
 FAST = ("--method", "independent", "--accountant", "moments")
@@ -160,6 +161,25 @@ def test_lists_that_are_paid_for_count_and_their_plan_is_set_aside_anew(tmp_path
         (line["label"], line["charged"]) for line in claim.document["ledger"]
     ]
     assert kinds[1]["charges"][0]["event"]["event"] == "stable_selection"
+
+
+@pytest.mark.parametrize("privacy", ["private", "waived"])
+def test_run_with_lists_from_the_data_goes_on_with_the_plan_that_they_gave(tmp_path, privacy):
+    path, kept = begin_book(tmp_path, epsilon=3 * ASKED), tmp_path / "kept"
+    column = {"type": "enum", "values_from": "data", "domain_privacy": privacy, "missing": ["-"]}
+    specs, lives = {**SPECS, "a": column}, Lives()
+    with watched(lives), suppress(Killed):
+        lives.begin(45)
+        make(path, kept, specs=specs).fit(make_frame())
+        raise AssertionError("the run came to its end")
+    before = read_book(path).spent[-1]
+    claim = make(path, kept, specs=specs, resume=True).fit(make_frame()).claim()
+    after = read_book(path)
+    assert len(after.entries) == 1
+    assert 0.9 * before < after.spent[-1] <= before * (1 + 1e-12)
+    last = [json.loads(line) for line in path.read_text().splitlines()][-1]
+    ledger = [(line["label"], line["charged"]) for line in claim.document["ledger"] if line["charged"]]
+    assert [(one["label"], one["times"]) for one in last["charges"]] == ledger
 
 
 def test_rows_are_not_read_when_the_book_is_full(tmp_path):

@@ -59,6 +59,19 @@ def test_canaries_are_units_when_the_specs_name_one(tmp_path, capfd):
     assert "how many rows units have" in capfd.readouterr().err
 
 
+def test_canaries_stand_beside_the_units_that_are_left_when_a_rule_drops_rows(tmp_path, capfd):
+    rows = [["abc"[i % 3], str(i % 70), "xy"[i % 2], f"P{i // 5}"] for i in range(150)]
+    data = write_rows(tmp_path / "data.csv", rows, header=[*SPECS, "who"])
+    # Of four units no row is left.
+    rules = {"unit": {"column": "who", "max_rows": 5}, "rules": [{"sql": "age < 60", "violations": "drop"}]}
+    specs = write_specs(tmp_path / "specs.json", SPECS | {"late": {"type": "enum", "values": ["x", "y"]}} | rules)
+    assert main(["canaries", str(data), str(specs), *QUICK, "--canaries", "20", "--seed", "2", "--json", "-"]) == 0
+    document = json.loads(capfd.readouterr().out)
+    assert document["records"] == 26 * 5 + 20 * 5
+    assert document["releases"]["lines"][0]["influence"] == pytest.approx(1.0)
+    assert 0.5 < document["releases"]["found"] <= document["claimed_epsilon"] <= 2
+
+
 def test_command_audits_releases_alone_when_there_are_no_runs(files, capfd):
     arguments = ["canaries", *files, "--method", "query-gan", "--rounds", "1", "--codes", "20", "--fit-steps", "2"]
     assert main([*arguments, "--epsilon", "1", "--runs", "0", "--canaries", "1", "--json", "-", "--quiet"]) == 0
