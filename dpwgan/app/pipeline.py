@@ -64,6 +64,8 @@ def run(config: RunConfig) -> None:
 
 
 def _run(config: RunConfig, schema: Schema, places: ExitStack) -> None:
+    if not config.leads and not config.voice.verbose:
+        LOGGER.setLevel(logging.ERROR)  # the chief says what all of them would
     LOGGER.debug("reading the table")
     table = read(config.data, schema, memory=config.synthesis.memory)
     synthesizer = Synthesizer(schema, codebook=config.codebook, **vars(config.synthesis))

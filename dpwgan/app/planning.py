@@ -13,6 +13,7 @@ from dpwgan.app.config import SynthesisConfig, default_delta
 from dpwgan.app.logs import LOGGER
 from dpwgan.app.memory import BASE_BYTES, check_memory, choose_limit, gigabytes
 from dpwgan.errors import DataError, PrivacyError, UsageError, quote
+from dpwgan.marginals.anchor import ONE_WAYS_LABEL
 from dpwgan.methods.base import Method
 from dpwgan.methods.registry import get_method, make_settings, samples_units
 from dpwgan.plan import Plan
@@ -198,6 +199,10 @@ class MemoryPlan:
         return f"about {gigabytes(self.needed)} of {gigabytes(self.limit)}{rows}"
 
 
+# One-way counts whose noise has such a share of all rows as its stddev leave little of a table.
+_MUCH_NOISE = 0.03
+
+
 def discovery_label(column: str) -> str:
     """Names a column's discovery in the ledger."""
     return f"cells of {column}"
@@ -257,6 +262,14 @@ def plan_run(schema: Schema, *, records: int, config: SynthesisConfig, spent: tu
         plan=_plan_method(schema, records=records, config=config, terms=terms),
     )
     _refuse_other_guarantee(run_plan)
+    for line in run_plan.plan.releases:
+        if line.label == ONE_WAYS_LABEL and line.stddev > _MUCH_NOISE * records:
+            LOGGER.warning(
+                "noise of %.0f on each count is %.0f%% of the rows: what fewer rows have in common, and the tails of "
+                "numbers, will be chance; a larger epsilon, more rows or fewer of each unit would help",
+                line.stddev,
+                100.0 * line.stddev / records,
+            )
     names = [column.name for column in schema.columns if isinstance(column, IdentifierColumn)]
     if names and unit.is_row and config.rows_per_unit is None and run_plan.unprotected is None:
         LOGGER.warning(

@@ -44,6 +44,15 @@ def test_delta_is_warned_about_when_it_is_above_one_over_n(caplog, delta, warned
     assert ("above 1/n" in caplog.text) == warned
 
 
+@pytest.mark.parametrize(("records", "rows_per_unit", "share"), [(100, 1, "12%"), (1_000, 1, None), (1_000, 5, "10%")])
+def test_noise_is_warned_about_when_counts_drown_in_it(caplog, records, rows_per_unit, share):
+    columns = [replace(SEX, name=name) for name in ("sex", "smokes", "married")]
+    with caplog.at_level("WARNING", logger="dpwgan"):
+        plan(*columns, records=records, method="query-gan", rows_per_unit=rows_per_unit)
+    assert ("of the rows: what fewer" in caplog.text) == (share is not None)
+    assert share is None or f"on each count is {share}" in caplog.text
+
+
 def test_discovery_takes_its_share_when_columns_are_paid_for():
     planned = plan(SEX, TOWN, SEA, JOB, records=1000, epsilon=2.0)
     assert sorted(planned.discoveries) == ["job", "town"]

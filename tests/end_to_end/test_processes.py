@@ -79,7 +79,7 @@ def test_run_says_so_when_it_may_not_use_the_memory_that_it_needs(tmp_path, kilo
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (kilobytes << 10, resource.RLIM_INFINITY))
 
-    arguments = ("data.csv", "out.csv", "specs.json", "1", "--method", "independent", "--quiet")
+    arguments = ("data.csv", "out.csv", "specs.json", "8", "--method", "independent", "--quiet")
     process = start(tmp_path, *arguments, preexec_fn=limit)
     _, err = process.communicate(timeout=120)
     # How much is enough depends on the machine; that it ends, and how, does not.

@@ -69,7 +69,7 @@ def test_run_writes_legal_rows_and_a_valid_claim_when_all_is_well(run, tmp_path,
 
 
 def test_run_says_the_five_lines_of_its_claim_when_it_is_short_and_nothing_more_is_asked(run, tmp_path, capfd):
-    words = ("data.csv", "out.csv", "specs.json", "1.0", "--method", "independent")
+    words = ("data.csv", "out.csv", "specs.json", "8.0", "--method", "independent")
     assert run(*words) == 0
     summary = read_claim(tmp_path / "out.csv.privacy.json").document["summary"]
     assert len(summary) == 5
@@ -256,7 +256,7 @@ def test_claim_is_printed_on_stdout_when_asked(run, tmp_path, capfd):
 
 
 def test_run_says_that_the_claim_is_kept_nowhere_when_the_table_goes_to_stdout(run, capfd):
-    words = ("data.csv", "-", "specs.json", "1.0", "--method", "independent")
+    words = ("data.csv", "-", "specs.json", "8.0", "--method", "independent")
     assert run(*words) == 0
     assert "warning: the claim will be in no file, and cannot be checked later: --claim PATH" in capfd.readouterr().err
     assert run(*words, "--claim", "claim.json") == 0
