@@ -17,7 +17,6 @@ from dpwgan.methods.published.one_layer import (
     bound_gain,
     iteration_bound,
     plan_one_layer,
-    weights_replace_one_factor,
     weights_sensitivity,
 )
 from dpwgan.privacy.release import Noisy
@@ -150,14 +149,14 @@ def test_weights_stay_within_their_sensitivity_when_a_record_is_zeroed_out_or_re
     for regularization in (0.003, 0.1, 1.0, 30.0):
         zeroed, replaced = _moves(regularization)
         assert zeroed <= 1
-        assert replaced <= weights_replace_one_factor(len(SIZES))
+        assert replaced <= _plan(records=1)[0].event.replace_one_factor
 
 
 def test_the_check_of_the_sensitivity_fails_when_it_is_understated():
     zeroed, replaced = _moves(30.0)
     assert zeroed > 0.9
     # An undoubled sensitivity would have missed the replaced record.
-    assert replaced > max(1.0, 0.9 * weights_replace_one_factor(len(SIZES)))
+    assert replaced > max(1.0, 0.9 * _plan(records=1)[0].event.replace_one_factor)
 
 
 # The solver
