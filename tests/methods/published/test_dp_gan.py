@@ -12,7 +12,7 @@ from dpwgan.critic.private_step import FusedStep
 from dpwgan.errors import UsageError
 from dpwgan.methods.published.dp_gan import DpGan, RonDpGan, make_discriminator
 from dpwgan.methods.published.generators import SmoothGenerator, TableRefiner
-from dpwgan.methods.published.published_gan import GENERATOR_CLIP, count_microbatches, provable_epsilon
+from dpwgan.methods.published.published_gan import GENERATOR_CLIP, provable_epsilon
 from dpwgan.methods.published.published_steps import PublishedSteps
 from dpwgan.methods.published.samplers import RefinedTable, draw_groups
 from dpwgan.methods.registry import make_settings
@@ -144,9 +144,8 @@ def test_sum_of_the_generators_microbatches_moves_by_twice_its_bound_when_the_di
 
 
 def test_microbatches_are_fifty_when_a_batch_has_a_hundred_rows():
-    assert count_microbatches(100) == 50
-    assert count_microbatches(7) == 3
-    assert count_microbatches(1) == 1
+    plans = (make_plan("dp-gan", make_table(records).shape, **PLAIN) for records in (300, 100, 7, 1))
+    assert [(plan.design.batch, plan.design.microbatches) for plan in plans] == [(100, 50), (100, 50), (7, 3), (1, 1)]
 
 
 @pytest.mark.slow
