@@ -38,7 +38,7 @@ def draw_rows(logits: tf.Tensor, uniforms: tf.Tensor, spans: Sequence[Span]) -> 
             available = None
             continue
         if span.head == "softmax":
-            row = _harden(soft, scores)
+            row = harden(soft, scores)
         else:
             hard = tf.cast(uniform < soft, tf.float32)
             row = soft + tf.stop_gradient(hard - soft)
@@ -84,10 +84,10 @@ def draw_one_hot(logits: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
 
     Shapes: `logits` and `uniforms` (b, k), uniforms in [0, 1); the result (b, k).
     """
-    return _harden(tf.nn.softmax(logits), logits + _draw_gumbel(uniforms))
+    return harden(tf.nn.softmax(logits), logits + _draw_gumbel(uniforms))
 
 
-def _harden(soft: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+def harden(soft: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     """The category with the greatest score, one-hot, with the gradient of `soft`. Shapes: (b, k) all."""
     hard = tf.one_hot(tf.argmax(scores, axis=1), soft.shape[1])
     return soft + tf.stop_gradient(hard - soft)

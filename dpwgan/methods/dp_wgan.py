@@ -289,15 +289,13 @@ def _make_share(encoded: EncodedTable, argument: Any, beside: Beside) -> ShareOf
     return ShareOfGradients(encoded, critic=critic, l2_clip_norm=l2_clip_norm, steps=steps, units=units, share=share)
 
 
-def _as_table(rows: GroupedRows, columns: Sequence[str]) -> EncodedTable:
+def _as_table(rows: GroupedRows, columns: Sequence[str], beside: Beside) -> EncodedTable:
     """Rows of groups as a table of categories, which the critic beside an anchor reads."""
     spans = lay_out_groups(columns, rows.layout.sizes)
     return EncodedTable(codes=rows.groups, numbers=np.zeros((len(rows.groups), 0), np.float32), spans=spans)
 
 
-TABLE_OF_GROUPS = Derivation[GroupedRows, EncodedTable](
-    "table of groups", lambda rows, columns, beside: _as_table(rows, columns)
-)
+TABLE_OF_GROUPS: Derivation[GroupedRows, EncodedTable] = Derivation("table of groups", _as_table)
 SHARES: Derivation[EncodedTable, Any] = Derivation("shares of gradients", _make_share)
 """What clips and sums gradients of everybody's own rows, at a critic's widths, its clip and that of gradients; of units
 with the share of a row that counts."""
