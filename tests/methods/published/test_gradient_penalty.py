@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dpwgan.critic.plan import TrainingDesign, plan_training
-from dpwgan.critic.settings import DpWganSettings
+from dpwgan.critic.plan import TrainingDesign
 from dpwgan.methods.published.gradient_penalty import (
     PENALTY,
     AdamDescent,
@@ -23,18 +22,14 @@ from dpwgan.methods.published.gradient_penalty import (
 from dpwgan.methods.published.networks import Networks
 from tests.critic.games import make_networks
 from tests.critic.tables import flat, length, make_encoded, make_steps
-from tests.plans import make_terms
+from tests.critic.tables import make_plan as plan_steps
 
 PLAIN = ("images", "table")
 PRIVATE = ("points", "table")
 
 
 def make_plan(*, l2_clip_norm: float = 1.0) -> TrainingDesign:
-    return plan_training(
-        make_encoded(40).shape,
-        make_terms(delta=1e-3),
-        settings=DpWganSettings(steps=3, expected_batch_size=10, l2_clip_norm=l2_clip_norm),
-    ).design
+    return plan_steps(make_encoded(40), steps=3, expected_batch_size=10, l2_clip_norm=l2_clip_norm)
 
 
 def draw_match(networks: Networks, rows: Any) -> Match:
