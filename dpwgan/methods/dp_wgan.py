@@ -24,7 +24,7 @@ from dpwgan.marginals.anchor import AnchorDesign, fit_anchor, lay_out_anchor, on
 from dpwgan.marginals.groups import lay_out_groups
 from dpwgan.marginals.measurements import GroupedRows
 from dpwgan.marginals.mixture_sampler import MixtureSampler
-from dpwgan.methods.base import Run
+from dpwgan.methods.base import Run, SharedMethod
 from dpwgan.methods.generators import choose_maker
 from dpwgan.methods.settings import ALONE, AnchoredSettings
 from dpwgan.plan import Cost, Plan
@@ -124,7 +124,7 @@ def plan_anchored(shape: TableShape, terms: Terms, *, settings: AnchoredSettings
     return Plan(design=design, shape=shape, choice=critic.choice)
 
 
-class DpWgan:
+class DpWgan(SharedMethod):
     """A Wasserstein GAN whose critic reads rows through clipped, noised gradients.
 
     With an anchor (the default), the generator is first fitted to noisy marginals; then a critic with what is left of

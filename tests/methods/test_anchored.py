@@ -72,7 +72,7 @@ def test_budget_is_met_by_one_accountant_when_planned_by_any_rule(anchor, relati
     whole = 1 / (2 * scale**2)
     measured = total_rho(get_charges(plan)[:-1], relation=NeighboringRelation.ZERO_OUT)
     assert measured == pytest.approx((1 - share) * whole, rel=1e-9)
-    step = plan.design.critic.event
+    step = plan.releases[-1].event
     as_one = plan.design.critic.steps * step.sampling_probability**2 / (2 * step.noise_multiplier**2)
     assert as_one == pytest.approx(share * whole, rel=1e-9)
 
