@@ -68,19 +68,10 @@ class Rig:
         Rows' clipped gradients are computed once and for all: that a sum is the sum of them is tested below.
         """
         for share, rows in zip((self.everybody.own, *self.followers), self.rows, strict=True):
-            share.sum_rows = _Sum(clip_rows()[rows])  # type: ignore[method-assign]
+            own = clip_rows()[rows]
+            share.sum_rows = lambda batch, own=own: own[batch].sum(axis=0)  # type: ignore[method-assign, misc]
         batches = self.tokens[0].draw_batches(self.own_records, steps=TRIALS)
         return np.array([self.step.noisy_sum(rows) for rows in batches])
-
-
-class _Sum:
-    """Sums of rows whose gradients are known. Shapes: (rows, weights)."""
-
-    def __init__(self, gradients: Floats) -> None:
-        self._gradients = gradients
-
-    def __call__(self, rows: npt.NDArray[np.int64]) -> Floats:
-        return self._gradients[rows].sum(axis=0)
 
 
 @functools.cache
