@@ -30,7 +30,6 @@ class AveragedStep(ABC):
     def __init__(
         self, *, critic: Any, generator: Any, latents: LatentSource, plan: TrainingDesign, optimizer: Adam | RmsProp
     ) -> None:
-        """Starts the average at the first weights."""
         self._critic, self._generator, self._latents, self._plan = critic, generator, latents, plan
         self._optimizer = optimizer
         self._average = WeightAverage(generator.weights, keep=plan.settings.generator_average)
@@ -79,7 +78,6 @@ class GeneratorStep(AveragedStep):
     """
 
     def __init__(self, *, generator: Any, **parts: Any) -> None:
-        """Starts with no memory of gradients."""
         super().__init__(generator=generator, **parts, optimizer=RmsProp(generator.weights, decay=_DECAY))
 
     def _lose(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
@@ -104,7 +102,6 @@ class AnchoredStep(AveragedStep):
         weight: float,
         **parts: Any,
     ) -> None:
-        """Starts the average at the first weights."""
         self._losses = list(losses)
         self._weight = weight * plan.shape.records
         optimizer = RmsProp(generator.weights, decay=_DECAY_BESIDE_AN_ANCHOR)

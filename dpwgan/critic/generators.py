@@ -141,7 +141,6 @@ class CodeSource(LatentSource):
     """Draws codes in the place of latent vectors."""
 
     def __init__(self, *, codes: int, width: int, rng: np.random.Generator) -> None:
-        """Seeds the device's generator from the model stream."""
         super().__init__(latent=0, width=width, rng=rng)
         self._codes = codes
 

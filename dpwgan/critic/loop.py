@@ -152,7 +152,6 @@ class CompiledLoop:
     """
 
     def __init__(self, plan: TrainingDesign, *, critic_step: FusedStep, generator_step: AveragedStep) -> None:
-        """Traces nothing yet."""
         self._plan = plan
         self._critic_step, self._generator_step = critic_step, generator_step
         spec = critic_step.noise_spec

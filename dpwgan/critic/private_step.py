@@ -107,7 +107,7 @@ class PrivateStep:
         steps: Steps,
         update: CriticUpdate | PlainAscent | None = None,
     ) -> None:
-        """Starts with no memory of gradients. The `update` is that of `CriticUpdate` where it is not given."""
+        """The `update` is that of `CriticUpdate` where it is not given."""
         self._critic, self._generator, self._latents = critic, generator, latents
         self._plan, self._steps = plan, steps
         self._update = update or CriticUpdate(critic, plan)

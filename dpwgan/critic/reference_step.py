@@ -53,7 +53,6 @@ class ReferenceStep(PrivateStep):
     """
 
     def __init__(self, encoded: EncodedTable, **parts: Any) -> None:
-        """Builds a Keras twin of the critic."""
         super().__init__(**parts)
         self._encoded, plan = encoded, self._plan
         layers: list[Any] = [tf.keras.layers.InputLayer(input_shape=(plan.shape.width,))]

@@ -99,7 +99,6 @@ class SharedStep(PrivateStep):
     """
 
     def __init__(self, shares: Rows[ShareOfGradients], **parts: Any) -> None:
-        """Takes no step yet."""
         super().__init__(**parts)
         self._shares = shares
         flat = tf.TensorSpec([sum(count_entries(self._critic.weights))], tf.float32)
