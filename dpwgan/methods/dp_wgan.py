@@ -168,7 +168,6 @@ class DpWgan(SharedMethod):
         return self._fit_alone(plan.design, run)
 
     def _fit_anchored(self, plan: AnchoredDesign, run: Run) -> MixtureSampler:
-        # TensorFlow takes seconds to import; a plan must not pay for it.
         from dpwgan.critic.device import on_device  # isort: split
         from dpwgan.critic.critic import Critic
         from dpwgan.critic.generator_steps import AnchoredStep
@@ -220,7 +219,6 @@ class DpWgan(SharedMethod):
         return anchor.make_sampler(probabilities)
 
     def _fit_alone(self, plan: TrainingDesign, run: Run) -> MlpSampler:
-        # TensorFlow takes seconds to import; a plan must not pay for it.
         from dpwgan.critic.device import on_device  # isort: split
         from dpwgan.critic.critic import Critic
         from dpwgan.critic.generators import LatentSource, MlpGenerator

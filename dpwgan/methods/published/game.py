@@ -194,7 +194,6 @@ def fit_plainly(
     Privacy: none, but every read is charged before it happens.
     Raises: PrivacyError, ResourceError, UsageError.
     """
-    # TensorFlow takes seconds to import; a plan must not pay for it.
     from dpwgan.critic.device import on_device
     from dpwgan.methods.published.convolutions import NoisyFeatures, make_device_rng
     from dpwgan.methods.published.networks import ImageNetworks, Perceptrons
