@@ -247,17 +247,13 @@ class TensorMixture:
                 self._mlp.weights[-1].assign(logits.mean(axis=0))
             self.weights += self._mlp.weights
         self._optimizer = RmsProp(self.weights, decay=_DECAY)
+        self.variables = [*self.weights, *([self._latents] if hidden else []), *self._optimizer.variables]
+        """Everything that training changed or drew: weights, fixed latents, the optimiser's memory."""
         self._probabilities = compile_step(self.soft)
         self._move = compile_step(
             self._trace_move,
             input_signature=[tf.TensorSpec(logits.shape, tf.float32), tf.TensorSpec([], tf.float32)],
         )
-
-    @property
-    def variables(self) -> list[tf.Variable]:
-        """Everything that training changed or drew: weights, fixed latents, the optimiser's memory."""
-        latents = [] if self._mlp is None else [self._latents]
-        return [*self.weights, *latents, *self._optimizer.variables]
 
     def pack(self) -> dict[str, npt.NDArray[np.generic]]:
         """All of it as arrays by name, for a checkpoint."""
