@@ -9,15 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from dpwgan.critic.layer_noise import LayerNoise
 from dpwgan.table.encoded import Span
-
-if TYPE_CHECKING:
-    from dpwgan.critic.layer_noise import LayerNoise
 
 LEAK = 0.2
 """The slope of a hidden layer's rectifier where its input is negative."""
@@ -55,7 +53,7 @@ class Critic:
 
     divides = True
     """Whether sums over parts of a batch add up to the batch's: a row's does not depend on its place."""
-    layer_noise: "LayerNoise | None" = None
+    layer_noise: LayerNoise | None = None
     """The noise of the hidden layers, where they have any."""
 
     def __init__(

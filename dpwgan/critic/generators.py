@@ -4,7 +4,6 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -148,16 +147,6 @@ class CodeSource(LatentSource):
         """Indices of codes, all alike (batch,), and uniforms in [0, 1), (batch, width)."""
         indices = self._device_rng.uniform([batch], maxval=self._codes, dtype=tf.int32)
         return indices, self._device_rng.uniform([batch, self._width])
-
-
-class RowGenerator(Protocol):
-    """Generated rows like encoded ones: to those who want gradients dense, to the critic's step by index."""
-
-    def rows(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
-        """Draws a batch of rows. Shapes: (b, ...) and (b, width) to (b, width)."""
-
-    def cells(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Draws the same rows as encoded ones. Shapes: as `rows`, to codes and numbers, (b, columns) each."""
 
 
 LAST_LAYER_SCALE = 0.01

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from dpwgan.critic.critic import Cells, Critic, Sums
 from dpwgan.critic.device import compile_step
-from dpwgan.critic.generators import LatentSource, RowGenerator
+from dpwgan.critic.generators import LatentSource
 from dpwgan.critic.noise import count_pairs, make_normal_numbers
 from dpwgan.critic.optimizers import CriticUpdate, PlainAscent
 from dpwgan.critic.plan import TrainingDesign
@@ -101,13 +101,16 @@ class PrivateStep:
         self,
         *,
         critic: Critic,
-        generator: RowGenerator,
+        generator: Any,
         latents: LatentSource,
         plan: TrainingDesign,
         steps: Steps,
         update: CriticUpdate | PlainAscent | None = None,
     ) -> None:
-        """The `update` is that of `CriticUpdate` where it is not given."""
+        """Takes a generator of dense `rows` with gradients and of `cells` by index.
+
+        The `update` is that of `CriticUpdate` where it is not given.
+        """
         self._critic, self._generator, self._latents = critic, generator, latents
         self._plan, self._steps = plan, steps
         self._update = update or CriticUpdate(critic, plan)
