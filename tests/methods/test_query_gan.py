@@ -12,14 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpwgan.errors import UsageError
 from dpwgan.marginals import measurements
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.queries import SELECTION_LABEL
 from dpwgan.methods import query_gan
 from dpwgan.methods.published import one_layer
 from dpwgan.methods.query_gan import CERTIFICATE_LABEL, certify_pairs, plan_certificate
-from dpwgan.methods.registry import make_settings
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.events import Laplace
@@ -78,12 +76,6 @@ def test_rows_are_all_that_grows_when_a_table_has_more_of_them(kind):
     # Groups are kept in a byte; a network's training keeps a float64 of each row.
     columns = 4 * len(shape.spans) + len(getattr(less.design, "anchor", less.design).columns)
     assert less.cost.row_bytes == 300 * (columns + 8 * (kind == "one-layer"))
-
-
-@pytest.mark.parametrize("setting", ["ways", "fit_steps", "most_cells", "generator"])
-def test_setting_of_marginals_is_refused_by_name_when_networks_play(setting):
-    with pytest.raises(UsageError, match=setting.replace("_", "-")):
-        make_settings("query-gan", oracle="one-layer", **{setting: 3})
 
 
 READS: list[tuple[Any, str]] = [

@@ -16,7 +16,6 @@ from dpwgan.methods.published.generators import SmoothGenerator, TableRefiner
 from dpwgan.methods.published.published_gan import GENERATOR_CLIP, provable_epsilon
 from dpwgan.methods.published.published_steps import PublishedSteps
 from dpwgan.methods.published.samplers import RefinedTable, draw_groups
-from dpwgan.methods.registry import make_settings
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import Gaussian, Unprotected
@@ -201,20 +200,6 @@ def test_samplers_agree_with_the_networks_when_weights_and_draws_are_the_same():
     assert numbers.shape == (30, 0)
     for column, span in enumerate(network.spans):
         np.testing.assert_array_equal(rows[:, span.start : span.start + span.width].argmax(axis=1), groups[:, column])
-
-
-@pytest.mark.parametrize(
-    ("name", "settings", "words"),
-    [
-        ("dp-gan", {"prior_share": 0.5}, "prior-share"),
-        ("dp-gan", {"private_part": "generator", "l2_clip_norm": 1.0}, "clip-norm: as published"),
-        ("dp-gan", {"private_part": "generator", "projection_dimension": 3}, "projection-dimension"),
-        ("ron-dp-gan", {"latent": 3}, "latent"),
-    ],
-)
-def test_settings_are_refused_when_the_method_has_none_of_them(name, settings, words):
-    with pytest.raises(UsageError, match=words):
-        make_settings(name, **settings)
 
 
 @pytest.mark.parametrize("name", METHODS)
