@@ -1,6 +1,7 @@
 """The loop: charge first, fixed steps, learning rates, and the same steps where they are taken in one call."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,9 @@ from dpwgan.critic.private_step import FusedStep
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.ledger import LOST, Ledger
 from dpwgan.privacy.steps import Steps
-from dpwgan.table import storage
 from dpwgan.table.encoded import EncodedTable
 from tests.critic.tables import flat, make_encoded, make_ledger, make_parts, make_plan, make_steps
+from tests.methods.published.test_one_hot_rows import put_on_disk
 
 
 def train_by(
@@ -231,12 +232,7 @@ def test_a_loop_that_uses_noise_twice_is_noticed(monkeypatch, compiled):
 def test_loop_reads_the_same_rows_when_they_are_on_disk():
     encoded = make_encoded(100)
     plan = make_plan(encoded, steps=40, step_noise="plain")
-    arrays = []
-    for array in (encoded.codes, encoded.numbers):
-        arrays.append(storage.allocate(array.shape, array.dtype, on_disk=True))
-        arrays[-1][:] = array
-    mapped = EncodedTable(codes=arrays[0], numbers=arrays[1], spans=encoded.spans)
-    assert mapped.on_disk
+    mapped = replace(encoded, codes=put_on_disk(encoded.codes), numbers=put_on_disk(encoded.numbers))
     ended = []
     for table in (encoded, mapped):
         game = Game(plan, encoded=table)
