@@ -160,11 +160,10 @@ def test_update_divides_by_the_public_batch_size_when_the_batch_is_larger():
     plan = step._plan
     seen: list[npt.NDArray[np.float64]] = []
 
-    class Watch:
-        def apply(self, gradients: list[tf.Tensor], learning_rate: tf.Tensor, *, measured: list[tf.Tensor]) -> None:
-            seen.extend([flat(gradients), flat(measured)])
+    def watch(gradients: list[tf.Tensor], learning_rate: tf.Tensor, *, measured: list[tf.Tensor]) -> None:
+        seen.extend([flat(gradients), flat(measured)])
 
-    step._update._optimizer = Watch()  # type: ignore[assignment]
+    step._update._optimizer.apply = watch  # type: ignore[method-assign]
     like = step._critic.weights
     sums = [tf.ones_like(weight) for weight in like]
     none = [tf.zeros_like(weight) for weight in like]

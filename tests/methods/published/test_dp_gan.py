@@ -3,6 +3,7 @@
 import functools
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -105,28 +106,20 @@ def test_provable_epsilon_is_an_upper_bound_when_compared_with_the_exact_curve(n
 def test_sum_of_the_generators_microbatches_moves_by_twice_its_bound_when_the_discriminator_turns_round():
     """What makes the published epsilon wrong: one record may turn the discriminator, and with it all gradients."""
 
-    class Turned:
-        generator_weights = (tf.Variable(tf.ones(3)),)
-        critic_weights = (tf.Variable([100.0]),)
-
-        def draw(self, batch: int) -> tuple[tf.Tensor, ...]:
-            return (tf.ones([batch, 1]),)
-
-        def draw_labels(self, batch: int) -> tf.Tensor:
-            return tf.zeros([batch, 0])
-
-        def generate(self, inputs: tuple[tf.Tensor, ...], labels: tf.Tensor) -> tf.Tensor:
-            return inputs[0] * self.generator_weights[0]
-
-        def score(self, content: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-            return self.critic_weights[0] * tf.reduce_sum(content - 1.0, axis=1)
-
-    networks: Any = Turned()
+    generator, discriminator = tf.Variable(tf.ones(3)), tf.Variable([100.0])
+    networks: Any = SimpleNamespace(
+        generator_weights=(generator,),
+        critic_weights=(discriminator,),
+        draw=lambda batch: tf.ones([batch, 1]),
+        draw_labels=lambda batch: tf.zeros([batch, 0]),
+        generate=lambda inputs, labels: inputs * generator,
+        score=lambda content, labels: discriminator * tf.reduce_sum(content - 1.0, axis=1),
+    )
     steps = PublishedSteps(
         networks, microbatches=5, microbatch=2, noise_multiplier=1.0, noise_rng=np.random.default_rng(0)
     )
     here = steps.clipped_sum().numpy()
-    networks.critic_weights[0].assign([-100.0])
+    discriminator.assign([-100.0])
     there = steps.clipped_sum().numpy()
     assert np.linalg.norm(here - there) == pytest.approx(2 * 5 * 1.5, rel=1e-5)
 
@@ -166,20 +159,10 @@ def test_samplers_agree_with_the_networks_when_weights_and_draws_are_the_same():
     for mine, theirs in zip(generator.weights, fitted.weights, strict=True):
         mine.assign(theirs)
 
-    class Fixed:
-        """Gives the same label and latents to both."""
-
-        def __init__(self, latents: Any) -> None:
-            self.latents = latents
-
-        def random(self, size: Any, dtype: Any) -> Any:
-            return np.zeros(size, dtype)
-
-        def standard_normal(self, size: Any, dtype: Any) -> Any:
-            return self.latents
-
     latents = np.random.default_rng(1).standard_normal((6, generator.latent)).astype(np.float32)
-    drawn = next(fitted.sample(6, rng=Fixed(latents)))
+    # The same label and latents as those of the network.
+    rng: Any = SimpleNamespace(random=np.zeros, standard_normal=lambda size, dtype: latents)
+    drawn = next(fitted.sample(6, rng=rng))
     # The first label, for certain: all others' noise is far smaller.
     uniforms = np.full((6, 3), 1e-6, np.float32)
     uniforms[:, 0] = 1.0 - 1e-6
