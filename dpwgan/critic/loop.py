@@ -63,12 +63,10 @@ def play(
     """
     parts: dict[str, Any] = {"critic": critic, "generator": generator, "latents": latents, "plan": plan}
     generator_step = GeneratorStep(**parts) if update is None else GeneratorRound(**parts, update=update)
-    if update is not None:
-        parts["update"] = update
     train(
         plan,
         steps=steps,
-        critic_step=make_critic_step(encoded, **parts, steps=steps),
+        critic_step=make_critic_step(encoded, **parts, steps=steps, update=update),
         generator_step=generator_step,
         ledger=ledger,
         progress=progress,
