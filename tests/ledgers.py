@@ -75,13 +75,12 @@ def open_ledger(
     source: NoiseSource | Streams | int | None = 1,
     observers: Sequence[Observer] = (),
     unit: Unit = ONE_ROW,
-    kind: type[Ledger] = Ledger,
 ) -> Ledger:
     """Opens a ledger with the releases reserved; None for no source of noise at all.
 
     Where no budget is given any noise will do, and there is no guarantee to state.
     """
-    ledger = kind(
+    ledger = Ledger(
         budget,
         accountant=accountant,
         neighboring_relation=relation,

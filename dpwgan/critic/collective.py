@@ -1,9 +1,9 @@
 """Sums over several machines by tf.distribute, TensorFlow's own engine for that."""
 
-import queue
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -48,7 +48,6 @@ class TensorFlowWorkers:
         except tf.errors.OpError:
             raise ResourceError("the workers could not be joined; no output was written") from None
         self._add = _compile_addition(strategy, replicas=strategy.num_replicas_in_sync // cluster.size)
-        self._thread = _DaemonThread()
 
     def add(self, values: Numbers) -> Numbers:
         """Adds up an array over all workers. Shapes: (k,). Raises: ResourceError if a worker is lost."""
@@ -57,7 +56,7 @@ class TensorFlowWorkers:
         # A signal in the midst of it leaves the others without an answer: only a finished addition mends this.
         self.broken = True
         try:
-            total: Numbers = self._thread.do(lambda: self._add(tf.constant(values)).numpy())
+            total: Numbers = _do_beside(lambda: self._add(tf.constant(values)).numpy())
         except tf.errors.OpError:
             raise ResourceError(
                 "another worker stopped, or cannot be reached any more; no output was written"
@@ -100,26 +99,18 @@ def _mortal() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-class _DaemonThread:
-    """Does work in a thread of its own, so that the main one can act on a signal while it waits."""
+def _do_beside(job: Callable[[], Any]) -> Any:
+    """What a job gives, done in a thread beside the main one, which can act on a signal while it waits.
 
-    def __init__(self) -> None:
-        self._jobs: queue.SimpleQueue[tuple[Callable[[], Any], queue.SimpleQueue[Any]]] = queue.SimpleQueue()
-        threading.Thread(target=self._work, daemon=True).start()
+    No process waits for such a thread when it ends. Raises: what the job raises.
+    """
+    answer: Future[Any] = Future()
 
-    def do(self, job: Callable[[], Any]) -> Any:
-        """Does it and gives what it gives. Raises: what it raises."""
-        answers: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
-        self._jobs.put((job, answers))
-        answer, error = answers.get()
-        if error is not None:
-            raise error
-        return answer
+    def work() -> None:
+        try:
+            answer.set_result(job())
+        except BaseException as error:
+            answer.set_exception(error)
 
-    def _work(self) -> None:
-        while True:
-            job, answers = self._jobs.get()
-            try:
-                answers.put((job(), None))
-            except BaseException as error:
-                answers.put((None, error))
+    threading.Thread(target=work, daemon=True).start()
+    return answer.result()

@@ -9,17 +9,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from dpwgan.critic.layer_noise import LayerNoise
 from dpwgan.table.encoded import Span
 
-if TYPE_CHECKING:
-    from dpwgan.critic.layer_noise import LayerNoise
-
 LEAK = 0.2
+"""The slope of a hidden layer's rectifier where its input is negative."""
 
 Cells = tuple[tf.Tensor, ...]
 """Rows as encoded: codes (b, code columns) and numbers (b, number columns); real ones also their noise (b, hidden
@@ -54,7 +53,7 @@ class Critic:
 
     divides = True
     """Whether sums over parts of a batch add up to the batch's: a row's does not depend on its place."""
-    layer_noise: "LayerNoise | None" = None
+    layer_noise: LayerNoise | None = None
     """The noise of the hidden layers, where they have any."""
 
     def __init__(
@@ -92,7 +91,7 @@ class Critic:
         weights = self.weights if weights is None else weights
         activation = dense
         for layer, (kernel, bias) in enumerate(zip(weights[:-1:2], weights[1::2], strict=True)):
-            activation = self._perturb(_rectify(activation @ kernel + bias), layer=layer)
+            activation = self._perturb(tf.nn.leaky_relu(activation @ kernel + bias, LEAK), layer=layer)
         return activation
 
     def score(self, dense: tf.Tensor, weights: Sequence[tf.Tensor] | None = None) -> tf.Tensor:
@@ -203,10 +202,10 @@ class Critic:
 
     def _go_forward(self, inputs: Inputs, weights: Sequence[tf.Tensor]) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
         """What the hidden layers make of a batch: rectified, and as the next layer sees it. Shapes: (b, width) each."""
-        outputs = [_rectify(self._first_product(inputs, weights[0]) + weights[1])]
+        outputs = [tf.nn.leaky_relu(self._first_product(inputs, weights[0]) + weights[1], LEAK)]
         after = [self._perturb(outputs[0], layer=0, noise=inputs.noise)]
         for layer, (kernel, bias) in enumerate(zip(weights[2:-1:2], weights[3::2], strict=True), start=1):
-            outputs.append(_rectify(after[-1] @ kernel + bias))
+            outputs.append(tf.nn.leaky_relu(after[-1] @ kernel + bias, LEAK))
             after.append(self._perturb(outputs[-1], layer=layer, noise=inputs.noise))
         return outputs, after
 
@@ -242,23 +241,15 @@ class Critic:
     def _first_gradient(self, dense: tf.Tensor, indices: tf.Tensor | None, error: tf.Tensor) -> tf.Tensor:
         """The transpose of the above applied to the errors: (width, hidden)."""
         shape = self.weights[0].shape
-        total = tf.zeros(shape) if indices is None else _sum_by_index(error, indices, width=shape[0])
+        total = tf.zeros(shape)
+        if indices is not None:
+            places, rows = _list_places(indices)
+            sums = tf.raw_ops.SparseSegmentSumGrad(grad=error, indices=places, segment_ids=rows, output_dim0=shape[0])
+            # For an empty batch the operation returns memory as it found it.
+            total = tf.where(tf.size(places) == 0, 0.0, sums)
         if not len(self._dense_positions):
             return total
         return tf.tensor_scatter_nd_add(total, self._dense_positions, tf.matmul(dense, error, transpose_a=True))
-
-
-def _rectify(value: tf.Tensor) -> tf.Tensor:
-    """Where a value is positive the slope is 1, else `LEAK`."""
-    return tf.nn.leaky_relu(value, LEAK)
-
-
-def _sum_by_index(error: tf.Tensor, indices: tf.Tensor, *, width: int) -> tf.Tensor:
-    """Adds each row's error to the places that it has ones at. Shapes: (b, hidden), (b, columns) to (width, hidden)."""
-    places, rows = _list_places(indices)
-    sums = tf.raw_ops.SparseSegmentSumGrad(grad=error, indices=places, segment_ids=rows, output_dim0=width)
-    # For an empty batch the operation returns memory as it found it.
-    return tf.where(tf.size(places) == 0, 0.0, sums)
 
 
 def _list_places(indices: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

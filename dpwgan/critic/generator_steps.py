@@ -30,18 +30,14 @@ class AveragedStep(ABC):
     def __init__(
         self, *, critic: Any, generator: Any, latents: LatentSource, plan: TrainingDesign, optimizer: Adam | RmsProp
     ) -> None:
-        """Starts the average at the first weights."""
         self._critic, self._generator, self._latents, self._plan = critic, generator, latents, plan
         self._optimizer = optimizer
         self._average = WeightAverage(generator.weights, keep=plan.settings.generator_average)
         self.averaged_weights = self._average.means
         """What rows are sampled from."""
-        self._step = compile_step(self.trace, input_signature=[tf.TensorSpec([], tf.float32)])
-
-    @property
-    def variables(self) -> list[tf.Variable]:
+        self.variables = [*generator.weights, *optimizer.variables, *self.averaged_weights]
         """Everything that steps change, but for the critic's weights."""
-        return [*self._generator.weights, *self._optimizer.variables, *self.averaged_weights]
+        self._step = compile_step(self.trace, input_signature=[tf.TensorSpec([], tf.float32)])
 
     def __call__(self, *, learning_rate: float) -> None:
         """Takes one step."""
@@ -79,7 +75,6 @@ class GeneratorStep(AveragedStep):
     """
 
     def __init__(self, *, generator: Any, **parts: Any) -> None:
-        """Starts with no memory of gradients."""
         super().__init__(generator=generator, **parts, optimizer=RmsProp(generator.weights, decay=_DECAY))
 
     def _lose(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
@@ -104,16 +99,12 @@ class AnchoredStep(AveragedStep):
         weight: float,
         **parts: Any,
     ) -> None:
-        """Starts the average at the first weights."""
         self._losses = list(losses)
         self._weight = weight * plan.shape.records
         optimizer = RmsProp(generator.weights, decay=_DECAY_BESIDE_AN_ANCHOR)
         super().__init__(generator=generator, plan=plan, **parts, optimizer=optimizer)
-
-    @property
-    def variables(self) -> list[tf.Variable]:
-        """Everything that steps change, and the generator's fixed parts."""
-        return [*self._generator.variables, *self._optimizer.variables, *self.averaged_weights]
+        # The generator's fixed parts too.
+        self.variables = [*generator.variables, *optimizer.variables, *self.averaged_weights]
 
     def averaged_probabilities(self) -> Probabilities:
         """Puts the averaged weights into the generator and gives its distributions. Shapes: (codes, width)."""

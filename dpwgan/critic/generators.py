@@ -4,7 +4,6 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +37,7 @@ def draw_rows(logits: tf.Tensor, uniforms: tf.Tensor, spans: Sequence[Span]) -> 
             available = None
             continue
         if span.head == "softmax":
-            row = _harden(soft, scores)
+            row = harden(soft, scores)
         else:
             hard = tf.cast(uniform < soft, tf.float32)
             row = soft + tf.stop_gradient(hard - soft)
@@ -84,10 +83,10 @@ def draw_one_hot(logits: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
 
     Shapes: `logits` and `uniforms` (b, k), uniforms in [0, 1); the result (b, k).
     """
-    return _harden(tf.nn.softmax(logits), logits + _draw_gumbel(uniforms))
+    return harden(tf.nn.softmax(logits), logits + _draw_gumbel(uniforms))
 
 
-def _harden(soft: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+def harden(soft: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     """The category with the greatest score, one-hot, with the gradient of `soft`. Shapes: (b, k) all."""
     hard = tf.one_hot(tf.argmax(scores, axis=1), soft.shape[1])
     return soft + tf.stop_gradient(hard - soft)
@@ -141,7 +140,6 @@ class CodeSource(LatentSource):
     """Draws codes in the place of latent vectors."""
 
     def __init__(self, *, codes: int, width: int, rng: np.random.Generator) -> None:
-        """Seeds the device's generator from the model stream."""
         super().__init__(latent=0, width=width, rng=rng)
         self._codes = codes
 
@@ -149,16 +147,6 @@ class CodeSource(LatentSource):
         """Indices of codes, all alike (batch,), and uniforms in [0, 1), (batch, width)."""
         indices = self._device_rng.uniform([batch], maxval=self._codes, dtype=tf.int32)
         return indices, self._device_rng.uniform([batch, self._width])
-
-
-class RowGenerator(Protocol):
-    """Generated rows like encoded ones: to those who want gradients dense, to the critic's step by index."""
-
-    def rows(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
-        """Draws a batch of rows. Shapes: (b, ...) and (b, width) to (b, width)."""
-
-    def cells(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Draws the same rows as encoded ones. Shapes: as `rows`, to codes and numbers, (b, columns) each."""
 
 
 LAST_LAYER_SCALE = 0.01
@@ -248,17 +236,13 @@ class TensorMixture:
                 self._mlp.weights[-1].assign(logits.mean(axis=0))
             self.weights += self._mlp.weights
         self._optimizer = RmsProp(self.weights, decay=_DECAY)
+        self.variables = [*self.weights, *([self._latents] if hidden else []), *self._optimizer.variables]
+        """Everything that training changed or drew: weights, fixed latents, the optimiser's memory."""
         self._probabilities = compile_step(self.soft)
         self._move = compile_step(
             self._trace_move,
             input_signature=[tf.TensorSpec(logits.shape, tf.float32), tf.TensorSpec([], tf.float32)],
         )
-
-    @property
-    def variables(self) -> list[tf.Variable]:
-        """Everything that training changed or drew: weights, fixed latents, the optimiser's memory."""
-        latents = [] if self._mlp is None else [self._latents]
-        return [*self.weights, *latents, *self._optimizer.variables]
 
     def pack(self) -> dict[str, npt.NDArray[np.generic]]:
         """All of it as arrays by name, for a checkpoint."""

@@ -53,7 +53,9 @@ class LayerNoise:
         total = sum(self.widths)
         pairs = -(-total // (2 * _PAIRS_A_BLOCK)) * _PAIRS_A_BLOCK
         words = tf.numpy_function(self._encipher, [rows, self._step], tf.uint32)
-        radii, angles = tf.split(_make_uniform(tf.ensure_shape(words, [None, 2 * pairs])), 2, axis=1)
+        top = tf.bitwise.right_shift(tf.ensure_shape(words, [None, 2 * pairs]), tf.constant(8, tf.uint32))
+        # Between 0 and 1, and neither.
+        radii, angles = tf.split((tf.cast(top, tf.float32) + 0.5) * 2.0**-24, 2, axis=1)
         radii, angles = self.stddev * tf.sqrt(-2.0 * tf.math.log(radii)), _TURN * angles
         normal = tf.concat([radii * tf.cos(angles), radii * tf.sin(angles)], axis=1)
         return normal[:, :total]
@@ -76,9 +78,3 @@ class LayerNoise:
         # Cipher blocks that are never the same twice: counter mode, but for the order of its counters.
         cipher = Cipher(algorithms.AES128(self._key or b""), modes.ECB()).encryptor()
         return np.frombuffer(cipher.update(counters.tobytes()), np.uint32).reshape(len(rows), 4 * blocks)
-
-
-def _make_uniform(words: tf.Tensor) -> tf.Tensor:
-    """Turns words into numbers between 0 and 1, and neither. Shapes: any."""
-    top = tf.bitwise.right_shift(words, tf.constant(8, tf.uint32))
-    return (tf.cast(top, tf.float32) + 0.5) * 2.0**-24

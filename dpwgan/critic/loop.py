@@ -63,12 +63,10 @@ def play(
     """
     parts: dict[str, Any] = {"critic": critic, "generator": generator, "latents": latents, "plan": plan}
     generator_step = GeneratorStep(**parts) if update is None else GeneratorRound(**parts, update=update)
-    if update is not None:
-        parts["update"] = update
     train(
         plan,
         steps=steps,
-        critic_step=make_critic_step(encoded, **parts, steps=steps),
+        critic_step=make_critic_step(encoded, **parts, steps=steps, update=update),
         generator_step=generator_step,
         ledger=ledger,
         progress=progress,
@@ -152,7 +150,6 @@ class CompiledLoop:
     """
 
     def __init__(self, plan: TrainingDesign, *, critic_step: FusedStep, generator_step: AveragedStep) -> None:
-        """Traces nothing yet."""
         self._plan = plan
         self._critic_step, self._generator_step = critic_step, generator_step
         spec = critic_step.noise_spec

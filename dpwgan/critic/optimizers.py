@@ -129,7 +129,6 @@ class CriticUpdate:
     """
 
     def __init__(self, critic: Critic, plan: TrainingDesign) -> None:
-        """Starts with no memory of gradients."""
         self._critic, self._plan = critic, plan
         # Gradients come in units of the clip norm: a clipped record spread evenly over all weights has this size. Where
         # the noise is far below it, at a large budget, steps must not grow for that.
@@ -196,7 +195,6 @@ class PlainAscent:
     """Whether the step is compiled whole; few weights and few steps would not pay for it."""
 
     def __init__(self, critic: Any, plan: TrainingDesign) -> None:
-        """Starts with no memory of gradients."""
         self._critic, self._plan = critic, plan
         self._memory, self._steps = like(critic.weights), tf.Variable(0.0)
         self.variables = [*critic.weights, *self._memory, self._steps]

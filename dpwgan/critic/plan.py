@@ -76,17 +76,14 @@ class TrainingDesign:
         return float(_LAST_RATE ** (step / self.steps))
 
     @property
-    def event(self) -> PoissonGaussian:
-        """What one critic step gives away."""
-        return PoissonGaussian(sampling_probability=self.sampling_probability, noise_multiplier=self.noise_multiplier)
-
-    @property
     def releases(self) -> list[Release]:
         """What to reserve in the ledger."""
         return [
             Release(
                 label=CRITIC_LABEL,
-                event=self.event,
+                event=PoissonGaussian(
+                    sampling_probability=self.sampling_probability, noise_multiplier=self.noise_multiplier
+                ),
                 times=self.steps,
                 mechanism="Gaussian on the sum of clipped per-record gradients of the critic, over a Poisson sample",
                 sensitivity=self.l2_clip_norm,

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from dpwgan.critic.critic import Cells, Critic, Sums
 from dpwgan.critic.device import compile_step
-from dpwgan.critic.generators import LatentSource, RowGenerator
+from dpwgan.critic.generators import LatentSource
 from dpwgan.critic.noise import count_pairs, make_normal_numbers
 from dpwgan.critic.optimizers import CriticUpdate, PlainAscent
 from dpwgan.critic.plan import TrainingDesign
@@ -94,7 +94,31 @@ _MOST_AT_ONCE = 20
 _ALIGNED_PAIRS = 8
 
 
-class FusedStep:
+class PrivateStep:
+    """The parts of a critic's private step, and what becomes of its noisy sums."""
+
+    def __init__(
+        self,
+        *,
+        critic: Critic,
+        generator: Any,
+        latents: LatentSource,
+        plan: TrainingDesign,
+        steps: Steps,
+        update: CriticUpdate | PlainAscent | None = None,
+    ) -> None:
+        """Takes a generator of dense `rows` with gradients and of `cells` by index.
+
+        The `update` is that of `CriticUpdate` where it is not given.
+        """
+        self._critic, self._generator, self._latents = critic, generator, latents
+        self._plan, self._steps = plan, steps
+        self._update = update or CriticUpdate(critic, plan)
+        self.variables = self._update.variables
+        """Everything that steps change, made of noisy sums: no row is in it."""
+
+
+class FusedStep(PrivateStep):
     """Algorithm 2 of the DP-WGAN paper, lines 3 to 14, exact where the paper is loose.
 
     Privacy: the batch is the one the caller drew by Poisson sampling; per-record gradients over all critic weights are
@@ -104,21 +128,12 @@ class FusedStep:
     """
 
     def __init__(
-        self,
-        encoded: EncodedTable,
-        *,
-        critic: Critic,
-        generator: RowGenerator,
-        latents: LatentSource,
-        plan: TrainingDesign,
-        steps: Steps,
-        update: CriticUpdate | PlainAscent | None = None,
-        units: Units | None = None,
+        self, encoded: EncodedTable, *, plan: TrainingDesign, units: Units | None = None, **parts: Any
     ) -> None:
         """Puts the encoded rows on the device, unless they are on disk, and traces nothing yet.
 
-        `update`: what becomes of noisy sums; that of `CriticUpdate` where not given. With `units` batches are of these,
-        and all rows of each take part: their gradients are made shorter together, until no unit adds more than C.
+        With `units` batches are of these, and all rows of each take part: their gradients are made shorter together,
+        until no unit adds more than C.
         """
         self._reader, self._units, self._share = RowReader(encoded), None, 1.0
         # By rows, of units too: what float32 sums may be off grows with all that is added up.
@@ -127,16 +142,12 @@ class FusedStep:
             self._units = tf.RaggedTensor.from_row_splits(*map(tf.constant, units.list_rows()))
             self._share = units.count / plan.shape.records
             plan = count_units(plan, units)
-        devices = choose_devices(critic, plan)
+        super().__init__(plan=plan, **parts)
+        weights, devices = self._critic.weights, choose_devices(self._critic, plan)
         # Cut in two, a batch would have rows of a unit in both.
         self._replicas = Replicas(devices if units is None else devices[:1])
-        self._critic, self._generator, self._latents = critic, generator, latents
-        self._plan, self._steps = plan, steps
-        self._update = update or CriticUpdate(critic, plan)
-        self.variables = self._update.variables
-        """Everything that steps change, made of noisy sums: no row is in it."""
-        self._sizes = count_entries(critic.weights)
-        pairs = [count_pairs(weight.shape) for weight in critic.weights]
+        self._sizes = count_entries(weights)
+        pairs = [count_pairs(weight.shape) for weight in weights]
         # The last ones are of no use, but so each step's words begin where TensorFlow can take them without a copy.
         self._pairs = [*pairs, -sum(pairs) % _ALIGNED_PAIRS]
         self._by_words = self._update.compiled and plan.settings.step_noise == "fast"

@@ -9,11 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from dpwgan.critic.critic import LEAK, Critic
-from dpwgan.critic.generators import LatentSource, MlpGenerator
-from dpwgan.critic.optimizers import CriticUpdate
-from dpwgan.critic.plan import TrainingDesign
-from dpwgan.critic.private_step import count_entries, split_like
+from dpwgan.critic.critic import LEAK
+from dpwgan.critic.private_step import PrivateStep, count_entries, split_like
 from dpwgan.critic.rows import densify
 from dpwgan.privacy.steps import Steps
 from dpwgan.table.encoded import EncodedTable
@@ -48,29 +45,16 @@ class _PaidNoiseQuery(GaussianSumQuery):
         return noised, state, event
 
 
-class ReferenceStep:
+class ReferenceStep(PrivateStep):
     """One critic step on dense one-hot rows by fast gradient clipping and a Gaussian sum query.
 
     Privacy: as `FusedStep`. The same update follows the noise.
     Source: tensorflow-privacy 0.9.0; Lee and Kifer 2020, arXiv:2009.03106.
     """
 
-    def __init__(
-        self,
-        encoded: EncodedTable,
-        *,
-        critic: Critic,
-        generator: MlpGenerator,
-        latents: LatentSource,
-        plan: TrainingDesign,
-        steps: Steps,
-    ) -> None:
-        """Builds a Keras twin of the critic."""
-        self._encoded, self._plan = encoded, plan
-        self._critic, self._generator, self._latents = critic, generator, latents
-        self._update = CriticUpdate(critic, plan)
-        self.variables = self._update.variables
-        """Everything that steps change, made of noisy sums: no row is in it."""
+    def __init__(self, encoded: EncodedTable, **parts: Any) -> None:
+        super().__init__(**parts)
+        self._encoded, plan = encoded, self._plan
         layers: list[Any] = [tf.keras.layers.InputLayer(input_shape=(plan.shape.width,))]
         for width in plan.settings.hidden_critic:
             layers += [tf.keras.layers.Dense(width), tf.keras.layers.LeakyReLU(LEAK)]
@@ -78,7 +62,7 @@ class ReferenceStep:
         self._twin = tf.keras.Sequential(layers)
         self._twin.compile(loss=_Score(reduction=tf.keras.losses.Reduction.SUM))
         self._registry = layer_registry.make_default_layer_registry()
-        self._query = _PaidNoiseQuery(plan.l2_clip_norm, steps)
+        self._query = _PaidNoiseQuery(plan.l2_clip_norm, self._steps)
 
     def __call__(self, rows: npt.NDArray[np.int64], *, learning_rate: float) -> None:
         """Takes one critic step on the given row numbers, with fresh noise."""

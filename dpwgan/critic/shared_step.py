@@ -1,15 +1,14 @@
 """The private critic step where several workers have the rows between them: clip and sum apart, noise once, update."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
 from dpwgan.critic.critic import Critic
 from dpwgan.critic.device import compile_step
-from dpwgan.critic.generators import LatentSource, RowGenerator
-from dpwgan.critic.optimizers import CriticUpdate
-from dpwgan.critic.plan import TrainingDesign
-from dpwgan.critic.private_step import count_entries, flatten, split_like
+from dpwgan.critic.private_step import PrivateStep, count_entries, flatten, split_like
 from dpwgan.critic.rows import RowReader
 from dpwgan.privacy.steps import Steps
 from dpwgan.table.encoded import EncodedTable
@@ -90,7 +89,7 @@ GRADIENTS = Sum[ShareOfGradients]("gradients", lambda share, argument, weights: 
 """The clipped sum over a Poisson batch of each worker's own rows, at weights that come along."""
 
 
-class SharedStep:
+class SharedStep(PrivateStep):
     """One critic step on the rows of all workers, taken by the chief.
 
     Privacy: as `FusedStep`. The workers' sums are added up in float64; the chief alone draws the noise
@@ -99,24 +98,10 @@ class SharedStep:
     Source: Srivastava and Alzantot 2019, Algorithm 2; Abadi et al. 2016, arXiv:1607.00133, Algorithm 1.
     """
 
-    def __init__(
-        self,
-        shares: Rows[ShareOfGradients],
-        *,
-        critic: Critic,
-        generator: RowGenerator,
-        latents: LatentSource,
-        plan: TrainingDesign,
-        steps: Steps,
-    ) -> None:
-        """Takes no step yet."""
+    def __init__(self, shares: Rows[ShareOfGradients], **parts: Any) -> None:
+        super().__init__(**parts)
         self._shares = shares
-        self._critic, self._generator, self._latents, self._plan = critic, generator, latents, plan
-        self._steps = steps
-        self._update = CriticUpdate(critic, plan)
-        self.variables = self._update.variables
-        """Everything that steps change, made of noisy sums: no row is in it."""
-        flat = tf.TensorSpec([sum(count_entries(critic.weights))], tf.float32)
+        flat = tf.TensorSpec([sum(count_entries(self._critic.weights))], tf.float32)
         self._move = compile_step(self._trace, input_signature=[flat, tf.TensorSpec([], tf.float32)])
 
     def __call__(self, rows: npt.NDArray[np.int64], *, learning_rate: float) -> None:

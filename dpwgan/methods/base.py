@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -63,9 +63,8 @@ class Method(Protocol):
         """Trains. Privacy: every read of rows was reserved in the ledger and is charged before it happens."""
 
 
-@runtime_checkable
-class SharedMethod(Protocol):
-    """A method that reads rows by sums alone, so that several workers may have them between them."""
+class SharedMethod:
+    """A method that reads rows by sums alone, of counts or gradients, so that workers may have them between them."""
 
     def check_shared(self, plan: Plan[Any]) -> None:
-        """Raises: UsageError if what is planned needs all rows in one place."""
+        """Raises: UsageError if what is planned needs all rows in one place; sums alone need none."""

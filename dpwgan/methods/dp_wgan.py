@@ -24,7 +24,7 @@ from dpwgan.marginals.anchor import AnchorDesign, fit_anchor, lay_out_anchor, on
 from dpwgan.marginals.groups import lay_out_groups
 from dpwgan.marginals.measurements import GroupedRows
 from dpwgan.marginals.mixture_sampler import MixtureSampler
-from dpwgan.methods.base import Run
+from dpwgan.methods.base import Run, SharedMethod
 from dpwgan.methods.generators import choose_maker
 from dpwgan.methods.settings import ALONE, AnchoredSettings
 from dpwgan.plan import Cost, Plan
@@ -124,7 +124,7 @@ def plan_anchored(shape: TableShape, terms: Terms, *, settings: AnchoredSettings
     return Plan(design=design, shape=shape, choice=critic.choice)
 
 
-class DpWgan:
+class DpWgan(SharedMethod):
     """A Wasserstein GAN whose critic reads rows through clipped, noised gradients.
 
     With an anchor (the default), the generator is first fitted to noisy marginals; then a critic with what is left of
@@ -168,7 +168,6 @@ class DpWgan:
         return self._fit_alone(plan.design, run)
 
     def _fit_anchored(self, plan: AnchoredDesign, run: Run) -> MixtureSampler:
-        # TensorFlow takes seconds to import; a plan must not pay for it.
         from dpwgan.critic.device import on_device  # isort: split
         from dpwgan.critic.critic import Critic
         from dpwgan.critic.generator_steps import AnchoredStep
@@ -220,7 +219,6 @@ class DpWgan:
         return anchor.make_sampler(probabilities)
 
     def _fit_alone(self, plan: TrainingDesign, run: Run) -> MlpSampler:
-        # TensorFlow takes seconds to import; a plan must not pay for it.
         from dpwgan.critic.device import on_device  # isort: split
         from dpwgan.critic.critic import Critic
         from dpwgan.critic.generators import LatentSource, MlpGenerator
@@ -289,15 +287,13 @@ def _make_share(encoded: EncodedTable, argument: Any, beside: Beside) -> ShareOf
     return ShareOfGradients(encoded, critic=critic, l2_clip_norm=l2_clip_norm, steps=steps, units=units, share=share)
 
 
-def _as_table(rows: GroupedRows, columns: Sequence[str]) -> EncodedTable:
+def _as_table(rows: GroupedRows, columns: Sequence[str], beside: Beside) -> EncodedTable:
     """Rows of groups as a table of categories, which the critic beside an anchor reads."""
     spans = lay_out_groups(columns, rows.layout.sizes)
     return EncodedTable(codes=rows.groups, numbers=np.zeros((len(rows.groups), 0), np.float32), spans=spans)
 
 
-TABLE_OF_GROUPS = Derivation[GroupedRows, EncodedTable](
-    "table of groups", lambda rows, columns, beside: _as_table(rows, columns)
-)
+TABLE_OF_GROUPS: Derivation[GroupedRows, EncodedTable] = Derivation("table of groups", _as_table)
 SHARES: Derivation[EncodedTable, Any] = Derivation("shares of gradients", _make_share)
 """What clips and sums gradients of everybody's own rows, at a critic's widths, its clip and that of gradients; of units
 with the share of a row that counts."""

@@ -3,14 +3,14 @@
 from dpwgan.marginals.anchor import AnchorDesign, fit_anchor, plan_anchor
 from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.marginals.settings import AnchorSettings
-from dpwgan.methods.base import Run
+from dpwgan.methods.base import Run, SharedMethod
 from dpwgan.methods.settings import IndependentSettings
 from dpwgan.plan import Plan
 from dpwgan.privacy.terms import Terms
 from dpwgan.table.encoded import TableShape
 
 
-class Independent:
+class Independent(SharedMethod):
     """Draws every column by itself, from its noisy counts.
 
     Privacy: the one-way counts, with Gaussian noise or, where there are few, Laplace noise; see docs/privacy.md.
@@ -28,6 +28,3 @@ class Independent:
         """Releases the one-way counts. Privacy: charged before rows are read. Raises: PrivacyError."""
         fitted = fit_anchor(run.rows, plan.design, rng=run.model, ledger=run.ledger, progress=run.progress)
         return fitted.make_sampler(fitted.generator.probabilities())
-
-    def check_shared(self, plan: Plan[AnchorDesign]) -> None:
-        """Has nothing to refuse: counts can always be added up."""

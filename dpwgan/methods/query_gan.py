@@ -22,7 +22,7 @@ from dpwgan.marginals.loss import Probabilities, ReleasedLoss
 from dpwgan.marginals.measurements import PAIRS, GroupedRows
 from dpwgan.marginals.mixture import Mixture, fit
 from dpwgan.marginals.mixture_sampler import MixtureSampler
-from dpwgan.methods.base import Run
+from dpwgan.methods.base import Run, SharedMethod
 from dpwgan.methods.generators import choose_maker
 from dpwgan.methods.published.one_hot_rows import ONE_HOT, OneHotRows
 from dpwgan.methods.published.one_layer import (
@@ -111,7 +111,7 @@ class QueryGanDesign:
         return {"oracle": self.settings.oracle, **self.anchor.summary()}
 
 
-class QueryGan:
+class QueryGan(SharedMethod):
     """A query player that picks the query on which the generator is worst, and a generator that follows the leader.
 
     The query player is private: the exponential mechanism finds a marginal among all of up to so many attributes, the
@@ -184,9 +184,6 @@ class QueryGan:
         if design.extra:
             probabilities, certificate = _keep_certified(probabilities, certify, ledger=ledger)
         return fitted.make_sampler(probabilities, certificate=certificate)
-
-    def check_shared(self, plan: Plan[QueryGanDesign]) -> None:
-        """Has nothing to refuse: counts can always be added up, and so can a network's gradients."""
 
 
 def _keep_certified(

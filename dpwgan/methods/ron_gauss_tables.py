@@ -44,8 +44,6 @@ from dpwgan.privacy.events import DiscreteGaussian, Laplace, round_up_stddev
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, Span, TableShape
 
-Floats = npt.NDArray[np.float64]
-
 COUNTS_LABEL = "one-way counts"
 COVARIANCE_LABEL = "projected covariance"
 

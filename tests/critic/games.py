@@ -5,21 +5,13 @@ from typing import Any
 import numpy as np
 
 from dpwgan.images.basis import SmoothFrame
-from dpwgan.images.grid import ImageGrid, find_image_grid
 from dpwgan.methods.published.networks import ImageNetworks, Perceptrons, PointNetworks
-from dpwgan.table.encoded import TableShape
 from tests.critic.tables import make_encoded
+from tests.images.test_grid import make_grid
 from tests.methods.images import make_images
 
 SHARES = np.array([0.5, 0.2, 0.3])
-
-
-def make_grid(shape: TableShape) -> ImageGrid:
-    """Finds the grid of a table of images."""
-    grid = find_image_grid(shape, method="m")
-    if grid is None:
-        raise ValueError("no images")
-    return grid
+GRID = make_grid((8, 8, 1))
 
 
 def make_networks(kind: str, records: int = 40, **more: Any) -> ImageNetworks | PointNetworks | Perceptrons:
@@ -27,11 +19,11 @@ def make_networks(kind: str, records: int = 40, **more: Any) -> ImageNetworks | 
     rng = np.random.default_rng(3)
     networks: ImageNetworks | PointNetworks | Perceptrons
     if kind == "images":
-        encoded, shape = make_images(records, side=8)
-        networks = ImageNetworks(encoded, make_grid(shape), shares=SHARES, latent=5, filters=(3, 4), rng=rng, **more)
+        encoded, _ = make_images(records, side=8)
+        networks = ImageNetworks(encoded, GRID, shares=SHARES, latent=5, filters=(3, 4), rng=rng, **more)
     elif kind == "points":
-        encoded, shape = make_images(records, side=8)
-        frame = SmoothFrame(grid=make_grid(shape), dimension=7)
+        encoded, _ = make_images(records, side=8)
+        frame = SmoothFrame(grid=GRID, dimension=7)
         centre = frame.to_points(encoded.numbers[:, list(frame.grid.sources)]).mean(axis=0)
         networks = PointNetworks(encoded, frame, shares=SHARES, centre=centre, latent=5, hidden=6, rng=rng, **more)
     else:

@@ -1,7 +1,8 @@
 """A small table with every kind of span, and plans for it."""
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+import tensorflow as tf
 
 from dpwgan.critic.critic import Critic
 from dpwgan.critic.generators import LatentSource, MlpGenerator
@@ -82,6 +84,17 @@ def make_parts(encoded: EncodedTable, plan: TrainingDesign) -> dict[str, Any]:
         "latents": LatentSource(latent=settings.latent, width=plan.shape.width, rng=np.random.default_rng(4)),
         "plan": plan,
     }
+
+
+@contextmanager
+def running_eagerly() -> Iterator[None]:
+    """Has compiled steps run in Python, where what they call can be watched."""
+    was = tf.config.functions_run_eagerly()
+    tf.config.run_functions_eagerly(True)
+    try:
+        yield
+    finally:
+        tf.config.run_functions_eagerly(was)
 
 
 def flat(tensors: Iterable[Any]) -> npt.NDArray[np.float64]:

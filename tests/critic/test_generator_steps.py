@@ -10,7 +10,6 @@ import tensorflow as tf
 from dpwgan.critic.critic import Critic
 from dpwgan.critic.generator_steps import AnchoredStep
 from dpwgan.critic.generators import CodeSource, TensorMixture
-from dpwgan.critic.plan import TrainingDesign
 from dpwgan.marginals.groups import GroupLayout, lay_out_groups
 from dpwgan.marginals.loss import add_up_gradients
 from dpwgan.marginals.measurements import MeasuredMarginals
@@ -37,14 +36,10 @@ def make_loss() -> MeasuredMarginals:
     return measured
 
 
-def make_training_plan(**settings: Any) -> TrainingDesign:
-    plan = make_plan(make_encoded(50), **{"generator_average": 0.0, **settings})
-    return replace(plan, shape=TableShape(records=50, spans=SPANS))
-
-
 def make_step(
     generator: TensorMixture, *, losses: list[Any], weight: float, taught: bool = True, **settings: Any
 ) -> tuple[AnchoredStep, Critic]:
+    plan = make_plan(make_encoded(50), **{"generator_average": 0.0, **settings})
     critic = Critic(SPANS, hidden=(5,), weight_clip=1.0, rng=np.random.default_rng(3))
     if taught:
         rng = np.random.default_rng(4)
@@ -54,7 +49,7 @@ def make_step(
         critic=critic,
         generator=generator,
         latents=CodeSource(codes=generator.codes, width=sum(SIZES), rng=np.random.default_rng(5)),
-        plan=make_training_plan(**settings),
+        plan=replace(plan, shape=TableShape(records=50, spans=SPANS)),
         losses=losses,
         weight=weight,
     )

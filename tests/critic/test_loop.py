@@ -1,6 +1,7 @@
 """The loop: charge first, fixed steps, learning rates, and the same steps where they are taken in one call."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,9 @@ from dpwgan.critic.private_step import FusedStep
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.ledger import LOST, Ledger
 from dpwgan.privacy.steps import Steps
-from dpwgan.table import storage
 from dpwgan.table.encoded import EncodedTable
 from tests.critic.tables import flat, make_encoded, make_ledger, make_parts, make_plan, make_steps
+from tests.methods.published.test_one_hot_rows import put_on_disk
 
 
 def train_by(
@@ -34,65 +35,63 @@ def train_by(
     train(plan, steps=steps, critic_step=critic_step, generator_step=generator_step, ledger=ledger, progress=progress)
 
 
-def train_on(
-    plan: TrainingDesign, events: list[str], monkeypatch: pytest.MonkeyPatch, *, ledger: Any = None
-) -> list[tuple[int, int, float]]:
-    ledger = ledger if ledger is not None else make_ledger(plan)
+def watch(steps: Steps, acts: list[str]) -> None:
+    """Notes every charge and every batch."""
+    charge, draw_batches = steps.charge, steps.draw_batches
+
+    def watch_charge(count: int) -> None:
+        charge(count)
+        acts.extend(["charge"] * count)
+
+    def watch_batches(records: int, *, steps: int) -> Any:
+        acts.extend(["sample"] * steps)
+        return draw_batches(records, steps=steps)
+
+    steps.charge, steps.draw_batches = watch_charge, watch_batches  # type: ignore[method-assign, assignment]
+
+
+def train_on(plan: TrainingDesign, ledger: Ledger | None = None) -> tuple[list[str], list[tuple[int, int, float]]]:
+    """Trains stand-ins, and gives what happened in which order, and what progress was told."""
+    ledger = ledger or make_ledger(plan)
+    acts: list[str] = []
     told: list[tuple[int, int, float]] = []
-
-    def note(name: str, do: Callable[..., Any]) -> Callable[..., Any]:
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
-            result = do(*args, **kwargs)
-            events.append(name)
-            return result
-
-        return wrapped
-
     steps = ledger.open(CRITIC_LABEL)
-    monkeypatch.setattr(steps, "charge", note("charge", steps.charge))
-    monkeypatch.setattr(steps, "draw_batches", note("sample", steps.draw_batches))
-    critic_step = note("critic", lambda rows, **_: steps.draw_normal_numbers(1))
-    generator_step = note("generator", lambda **_: None)
-    train_by(ledger, plan, steps, critic_step, generator_step, lambda *numbers: told.append(numbers))
-    return told
+    watch(steps, acts)
+
+    def step(rows: Any, **_: Any) -> None:
+        steps.draw_normal_numbers(1)
+        acts.append("critic")
+
+    train_by(ledger, plan, steps, step, lambda **_: acts.append("generator"), lambda *numbers: told.append(numbers))
+    return acts, told
 
 
-def test_every_step_is_charged_before_its_batch_is_drawn_when_training(monkeypatch):
-    plan = make_plan(make_encoded(100), steps=3, generator_steps=1)
-    events: list[str] = []
-    train_on(plan, events, monkeypatch)
-    assert events == ["charge", "sample", "critic", "generator"] * 3
+def test_every_step_is_charged_before_its_batch_is_drawn_when_training():
+    acts, _ = train_on(make_plan(make_encoded(100), steps=3, generator_steps=1))
+    assert acts == ["charge", "sample", "critic", "generator"] * 3
 
 
-def test_training_takes_exactly_the_planned_steps_when_batches_are_empty(monkeypatch):
-    plan = make_plan(make_encoded(100), steps=40, expected_batch_size=1)
-    events: list[str] = []
-    train_on(plan, events, monkeypatch)
-    assert events.count("critic") == 40
+def test_training_takes_exactly_the_planned_steps_when_batches_are_empty():
+    acts, _ = train_on(make_plan(make_encoded(100), steps=40, expected_batch_size=1))
+    assert acts.count("critic") == 40
 
 
 def test_ledger_refuses_when_a_step_more_than_planned_is_taken(monkeypatch):
     plan = make_plan(make_encoded(100), steps=3)
     ledger = make_ledger(plan)
-    events: list[str] = []
-    train_on(plan, events, monkeypatch, ledger=ledger)
-    events.clear()
+    train_on(plan, ledger)
+    monkeypatch.setattr(Steps, "draw_batches", lambda *_, **__: pytest.fail("a batch was drawn"))
     with pytest.raises(PrivacyError):
-        train_on(plan, events, monkeypatch, ledger=ledger)
-    assert "sample" not in events
-    assert "critic" not in events
+        train_on(plan, ledger)
 
 
-def test_generator_steps_once_when_several_critic_steps_are_asked_for(monkeypatch):
+def test_generator_steps_once_when_several_critic_steps_are_asked_for():
     plan = make_plan(make_encoded(100), steps=10, critic_steps_per_generator_step=5, generator_steps=2)
-    events: list[str] = []
-    train_on(plan, events, monkeypatch)
-    assert events.count("generator") == 4
+    assert train_on(plan)[0].count("generator") == 4
 
 
-def test_progress_is_told_of_a_spent_epsilon_within_the_budget_when_training(monkeypatch):
-    plan = make_plan(make_encoded(100), steps=20)
-    told = train_on(plan, [], monkeypatch)
+def test_progress_is_told_of_a_spent_epsilon_within_the_budget_when_training():
+    _, told = train_on(make_plan(make_encoded(100), steps=20))
     spent = [epsilon for _, _, epsilon in told]
     assert told[-1][:2] == (20, 20)
     assert spent == sorted(spent)
@@ -233,12 +232,7 @@ def test_a_loop_that_uses_noise_twice_is_noticed(monkeypatch, compiled):
 def test_loop_reads_the_same_rows_when_they_are_on_disk():
     encoded = make_encoded(100)
     plan = make_plan(encoded, steps=40, step_noise="plain")
-    arrays = []
-    for array in (encoded.codes, encoded.numbers):
-        arrays.append(storage.allocate(array.shape, array.dtype, on_disk=True))
-        arrays[-1][:] = array
-    mapped = EncodedTable(codes=arrays[0], numbers=arrays[1], spans=encoded.spans)
-    assert mapped.on_disk
+    mapped = replace(encoded, codes=put_on_disk(encoded.codes), numbers=put_on_disk(encoded.numbers))
     ended = []
     for table in (encoded, mapped):
         game = Game(plan, encoded=table)
@@ -247,35 +241,21 @@ def test_loop_reads_the_same_rows_when_they_are_on_disk():
     np.testing.assert_allclose(*ended, atol=1e-6)
 
 
-def run(
-    plan: TrainingDesign, monkeypatch: pytest.MonkeyPatch, *, most: int, ledger: Any = None
-) -> tuple[Game, list[str]]:
+def run(plan: TrainingDesign, monkeypatch: pytest.MonkeyPatch, *, most: int) -> tuple[Game, list[str]]:
     """Trains, and notes what happened in which order."""
     monkeypatch.setattr(private_step, "_MOST_AT_ONCE", most)
-    ledger, acts = ledger or make_ledger(plan), []
+    ledger, acts = make_ledger(plan), []
     steps = ledger.open(CRITIC_LABEL)
     game = Game(plan, steps=steps)
-    charge, sample, draw = steps.charge, steps.draw_batches, game.critic_step.draw_noise
-
-    def watch_charge(count: int) -> None:
-        charge(count)
-        acts.extend(["charge"] * count)
-
-    def watch_sample(records: int, *, steps: int) -> Any:
-        acts.extend(["sample"] * steps)
-        return sample(records, steps=steps)
+    watch(steps, acts)
+    draw = game.critic_step.draw_noise
 
     def watch_draw(count: int) -> Any:
         acts.append(f"noise for {count}")
         return draw(count)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(steps, "charge", watch_charge)
-        patch.setattr(steps, "draw_batches", watch_sample)
-        patch.setattr(game.critic_step, "draw_noise", watch_draw)
-        train_by(
-            ledger, plan, steps, game.critic_step, game.generator_step, lambda done, *_: acts.append(f"told {done}")
-        )
+    game.critic_step.draw_noise = watch_draw  # type: ignore[method-assign]
+    train_by(ledger, plan, steps, game.critic_step, game.generator_step, lambda done, *_: acts.append(f"told {done}"))
     return game, acts
 
 

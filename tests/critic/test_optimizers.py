@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dpwgan.critic import loop
 from dpwgan.critic.generator_steps import GeneratorRound
 from dpwgan.critic.generators import LatentSource
+from dpwgan.critic.loop import train
 from dpwgan.critic.optimizers import Adam, PlainAscent
 from dpwgan.critic.plan import CRITIC_LABEL
 from dpwgan.critic.private_step import FusedStep
@@ -16,7 +16,8 @@ from dpwgan.critic.weights import pack_variables, unpack_variables
 from dpwgan.methods.published.dp_gan import make_discriminator
 from dpwgan.methods.published.generators import SmoothGenerator
 from dpwgan.table.encoded import EncodedTable
-from tests.critic.tables import flat, make_steps
+from tests.critic.tables import flat, make_steps, running_eagerly
+from tests.critic.test_loop import watch
 from tests.ledgers import open_for_plan
 from tests.methods.images import make_images
 from tests.methods.published.test_dp_gan import make_plan
@@ -91,15 +92,12 @@ def test_rounds_charge_nothing_and_read_no_rows_when_there_are_several_for_each_
     acts: list[str] = []
     ledger = open_for_plan(game.made)
     game.step._steps = steps = ledger.open(CRITIC_LABEL)
-    read, charge = game.step._read, steps.charge
+    watch(steps, acts)
+    read = game.step._read
 
     def watch_read(rows: Any) -> Any:
         acts.append("read")
         return read(rows)
-
-    def watch_charge(count: int) -> None:
-        acts.append("charge")
-        charge(count)
 
     def watched_round(*, learning_rate: float) -> None:
         acts.append("round")
@@ -109,21 +107,11 @@ def test_rounds_charge_nothing_and_read_no_rows_when_there_are_several_for_each_
             np.testing.assert_array_equal(kept, was)  # what is known of rows is what steps have paid for
 
     watched_round.variables = game.round.variables  # type: ignore[attr-defined]
-    game.step._read, steps.charge = watch_read, watch_charge  # type: ignore[method-assign]
-    was = tf.config.functions_run_eagerly()
-    tf.config.run_functions_eagerly(True)
-    try:
-        loop.train(
-            game.plan,
-            steps=steps,
-            critic_step=game.step,
-            generator_step=watched_round,  # type: ignore[arg-type]
-            ledger=ledger,
-            progress=lambda *_: None,
-        )
-    finally:
-        tf.config.run_functions_eagerly(was)
-    assert acts == ["charge", "read", *["round"] * 6] * 4
+    game.step._read = watch_read  # type: ignore[method-assign]
+    parts: dict[str, Any] = {"critic_step": game.step, "generator_step": watched_round}
+    with running_eagerly():
+        train(game.plan, steps=steps, **parts, ledger=ledger, progress=lambda *_: None)
+    assert acts == ["charge", "sample", "read", *["round"] * 6] * 4
     assert all(line["charged"] == line["reserved"] for line in ledger.itemise())
 
 

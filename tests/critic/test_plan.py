@@ -24,11 +24,11 @@ def plan(*, records: int = 39_073, epsilon: float = 1.0, rule: str = "auto", **a
 
 def test_event_holds_the_numbers_that_sampler_and_noise_use_when_planned():
     made = plan(steps=100, expected_batch_size=1_024).design
-    assert made.event.sampling_probability == made.sampling_probability == 1_024 / 39_073
-    assert made.event.noise_multiplier == made.noise_multiplier
+    (release,) = made.releases
+    assert release.event.sampling_probability == made.sampling_probability == 1_024 / 39_073
+    assert release.event.noise_multiplier == made.noise_multiplier
     assert made.expected_batch_size == pytest.approx(1_024)
-    assert [(release.label, *release.charge) for release in made.releases] == [("critic steps", made.event, 100)]
-    assert made.releases[0].sensitivity == made.l2_clip_norm
+    assert (release.label, release.times, release.sensitivity) == ("critic steps", 100, made.l2_clip_norm)
     # Room for what float32 sums of 1,024 rows may be off by: a ten-thousandth, and 5e-8 a row.
     assert made.clip_target == pytest.approx(made.l2_clip_norm * (1 - 1e-4 - 1_024 * 5e-8), rel=1e-9)
 

@@ -1,6 +1,7 @@
 """The private step: both engines, the noise, the divisor, the empty batch."""
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,11 +10,18 @@ import tensorflow as tf
 from scipy import stats
 
 from dpwgan.critic import optimizers
-from dpwgan.critic.plan import TrainingDesign
 from dpwgan.critic.private_step import FusedStep
-from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.units import Units
-from tests.critic.tables import HAS_REFERENCE, flat, make_encoded, make_parts, make_plan, make_steps, needs_reference
+from tests.critic.tables import (
+    HAS_REFERENCE,
+    flat,
+    make_encoded,
+    make_parts,
+    make_plan,
+    make_steps,
+    needs_reference,
+    running_eagerly,
+)
 from tests.normal_law import has_variance
 
 if HAS_REFERENCE:
@@ -25,7 +33,10 @@ else:
 FALSE_ALARM = 1e-6
 
 
-def make_step(engine: str, encoded: EncodedTable, plan: TrainingDesign) -> "FusedStep | ReferenceStep":
+def make_step(engine: str = "fused", *, records: int = 200, **settings: Any) -> "FusedStep | ReferenceStep":
+    """Makes the step of a plan with these settings on a table, drawn alike each time."""
+    encoded = make_encoded(records)
+    plan = make_plan(encoded, **settings)
     return ENGINES[engine](encoded, **make_parts(encoded, plan), steps=make_steps(plan, seed=5))
 
 
@@ -39,23 +50,16 @@ def noisy_sums(step: "FusedStep | ReferenceStep", rows: npt.NDArray[np.int64]) -
         apply(noisy, fakes, **more)  # type: ignore[arg-type]
 
     step._update.apply = watch  # type: ignore[method-assign, assignment]
-    was = tf.config.functions_run_eagerly()
-    tf.config.run_functions_eagerly(True)
-    try:
+    with running_eagerly():
         step(rows, learning_rate=0.01)
-    finally:
-        tf.config.run_functions_eagerly(was)
-        step._update.apply = apply  # type: ignore[method-assign]
+    step._update.apply = apply  # type: ignore[method-assign]
     return seen[0]
 
 
 @needs_reference
 def test_engines_give_the_same_noisy_sums_when_batch_and_noise_are_the_same():
-    encoded = make_encoded(200)
-    plan = make_plan(encoded, l2_clip_norm=0.5, step_noise="plain")
     rows = np.array([0, 3, 4, 50, 51, 120, 199])
-    fused = noisy_sums(make_step("fused", encoded, plan), rows)
-    reference = noisy_sums(make_step("reference", encoded, plan), rows)
+    fused, reference = (noisy_sums(make_step(kind, l2_clip_norm=0.5, step_noise="plain"), rows) for kind in ENGINES)
     assert np.max(np.abs(fused - reference)) <= 1e-5 * np.max(np.abs(reference))
 
 
@@ -63,10 +67,9 @@ def test_engines_give_the_same_noisy_sums_when_batch_and_noise_are_the_same():
 @pytest.mark.slow
 @pytest.mark.parametrize("l2_clip_norm", [0.01, 100.0])
 def test_engines_reach_the_same_weights_when_they_take_the_same_steps(l2_clip_norm):
-    encoded = make_encoded(200)
     # Without noise to drown a difference; RMSProp makes the first steps as long as the learning rate.
-    plan = make_plan(encoded, l2_clip_norm=l2_clip_norm, noise_multiplier=1e-6, step_noise="plain")
-    steps = {engine: make_step(engine, encoded, plan) for engine in ENGINES}
+    settings = {"l2_clip_norm": l2_clip_norm, "noise_multiplier": 1e-6, "step_noise": "plain"}
+    steps = {engine: make_step(engine, **settings) for engine in ENGINES}
     rng = np.random.default_rng(6)
     for _ in range(4):
         rows = np.flatnonzero(rng.random(200) < 0.2)
@@ -120,9 +123,7 @@ def test_sums_are_those_of_rows_when_each_unit_has_one():
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_step_is_pure_noise_when_the_batch_is_empty(engine):
-    encoded = make_encoded(200)
-    plan = make_plan(encoded)
-    step = make_step(engine, encoded, plan)
+    step = make_step(engine)
     before = flat(step._critic.weights)
     released = noisy_sums(step, np.zeros(0, np.int64))
     assert np.all(released != 0.0)
@@ -135,10 +136,9 @@ def test_step_is_pure_noise_when_the_batch_is_empty(engine):
 @pytest.mark.parametrize(("engine", "step_noise"), [(engine, "plain") for engine in ENGINES] + [("fused", "fast")])
 def test_noise_has_the_planned_variance_when_measured_by_chi_square(monkeypatch, engine, step_noise, compiled):
     monkeypatch.setattr(optimizers, "_COMPILED_FROM", 0 if compiled else 10**18)
-    encoded = make_encoded(200)
-    plan = make_plan(encoded, hidden_critic=(200, 100), l2_clip_norm=0.3, step_noise=step_noise)
-    released = noisy_sums(make_step(engine, encoded, plan), np.zeros(0, np.int64))
-    stddev = plan.noise_multiplier * plan.l2_clip_norm
+    step = make_step(engine, hidden_critic=(200, 100), l2_clip_norm=0.3, step_noise=step_noise)
+    released = noisy_sums(step, np.zeros(0, np.int64))
+    stddev = step._plan.noise_multiplier * step._plan.l2_clip_norm
     assert len(released) >= 20_000
     assert has_variance(released, stddev=stddev)
     assert stats.kstest(released / stddev, "norm").pvalue > FALSE_ALARM
@@ -150,23 +150,20 @@ def test_noise_has_the_planned_variance_when_measured_by_chi_square(monkeypatch,
 @pytest.mark.parametrize("engine", ENGINES)
 def test_noise_is_fresh_when_two_steps_share_a_stream(monkeypatch, engine, compiled):
     monkeypatch.setattr(optimizers, "_COMPILED_FROM", 0 if compiled else 10**18)
-    encoded = make_encoded(200)
-    step = make_step(engine, encoded, make_plan(encoded))
+    step = make_step(engine)
     one, other = (noisy_sums(step, np.zeros(0, np.int64)) for _ in range(2))
     assert abs(np.corrcoef(one, other)[0, 1]) < 5 / math.sqrt(len(one))
 
 
 def test_update_divides_by_the_public_batch_size_when_the_batch_is_larger():
-    encoded = make_encoded(200)
-    plan = make_plan(encoded, gradient_memory=0.0, noise_multiplier=1e-6)
-    step = make_step("fused", encoded, plan)
+    step = make_step(gradient_memory=0.0, noise_multiplier=1e-6)
+    plan = step._plan
     seen: list[npt.NDArray[np.float64]] = []
 
-    class Watch:
-        def apply(self, gradients: list[tf.Tensor], learning_rate: tf.Tensor, *, measured: list[tf.Tensor]) -> None:
-            seen.extend([flat(gradients), flat(measured)])
+    def watch(gradients: list[tf.Tensor], learning_rate: tf.Tensor, *, measured: list[tf.Tensor]) -> None:
+        seen.extend([flat(gradients), flat(measured)])
 
-    step._update._optimizer = Watch()  # type: ignore[assignment]
+    step._update._optimizer.apply = watch  # type: ignore[method-assign]
     like = step._critic.weights
     sums = [tf.ones_like(weight) for weight in like]
     none = [tf.zeros_like(weight) for weight in like]
@@ -177,18 +174,14 @@ def test_update_divides_by_the_public_batch_size_when_the_batch_is_larger():
 
 
 def test_weights_stay_inside_the_box_when_the_learning_rate_is_large():
-    encoded = make_encoded(200)
-    plan = make_plan(encoded, weight_clip=0.05)
-    step = make_step("fused", encoded, plan)
+    step = make_step(weight_clip=0.05)
     step(np.arange(20), learning_rate=10.0)
     assert np.max(np.abs(flat(step._critic.weights))) <= np.float32(0.05)
 
 
 def test_weights_stay_where_they_began_when_there_is_nothing_to_learn():
     """A box too small for the first weights must not push the critic away from them, step after step."""
-    encoded = make_encoded(200)
-    plan = make_plan(encoded, weight_clip=0.05)
-    step = make_step("fused", encoded, plan)
+    step = make_step(weight_clip=0.05)
     zeros = [tf.zeros_like(weight) for weight in step._critic.weights]
     for _ in range(3):
         step._update.apply(zeros, zeros, learning_rate=tf.constant(0.1))
@@ -200,7 +193,7 @@ def test_sum_moves_by_at_most_the_clip_norm_when_the_batch_is_the_largest_and_a_
     """In float32, where taking a row out re-rounds the sum of the other 8,191; without the margin it fails."""
     encoded = make_encoded(8_192)
     plan = make_plan(encoded, expected_batch_size=8_192, l2_clip_norm=0.01, hidden_critic=(128, 128))
-    critic = make_step("fused", encoded, plan)._critic
+    critic = make_parts(encoded, plan)["critic"]
     clipped_to = plan.clip_target if margin else plan.l2_clip_norm
 
     def total(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
@@ -228,13 +221,11 @@ def test_margin_of_the_clip_grows_with_rows_when_units_have_many():
 
 @pytest.mark.slow
 def test_update_moves_the_weights_alike_when_it_is_compiled(monkeypatch):
-    encoded = make_encoded(200)
-    # Noise of the one kind that both take alike.
-    plan = make_plan(encoded, hidden_critic=(40, 30), step_noise="plain")
     moved = []
     for least in (0, 10**18):
         monkeypatch.setattr(optimizers, "_COMPILED_FROM", least)
-        step = make_step("fused", encoded, plan)
+        # Noise of the one kind that both take alike.
+        step = make_step(hidden_critic=(40, 30), step_noise="plain")
         for _ in range(3):
             step(np.arange(20), learning_rate=0.01)
         moved.append(flat(step._critic.weights))
@@ -244,9 +235,8 @@ def test_update_moves_the_weights_alike_when_it_is_compiled(monkeypatch):
 
 def test_each_weight_has_numbers_of_its_own_when_the_step_is_one_cluster(monkeypatch):
     monkeypatch.setattr(optimizers, "_COMPILED_FROM", 0)
-    encoded = make_encoded(200)
     # Odd numbers of rows and of columns, so that halves are not of one size.
-    step = make_step("fused", encoded, make_plan(encoded, hidden_critic=(41, 13)))
+    step = make_step(hidden_critic=(41, 13))
     assert isinstance(step, FusedStep)
     drawn = step.draw_noise(1)[0]
     assert drawn.dtype == tf.uint32
@@ -265,10 +255,9 @@ def test_each_weight_has_numbers_of_its_own_when_the_step_is_one_cluster(monkeyp
 def test_weights_feel_noise_of_the_planned_size_when_the_step_is_one_cluster(monkeypatch, share):
     """The mean of noisy gradients as the cluster leaves it, not as it is traced; a tenth less noise must be found."""
     monkeypatch.setattr(optimizers, "_COMPILED_FROM", 0)
-    encoded = make_encoded(200)
-    plan = make_plan(encoded, hidden_critic=(200, 100), gradient_memory=0.0)
-    step = make_step("fused", encoded, plan)
+    step = make_step(hidden_critic=(200, 100), gradient_memory=0.0)
     assert isinstance(step, FusedStep)
+    plan = step._plan
     make_noise = step.make_noise
     step.make_noise = lambda drawn: [share * part for part in make_noise(drawn)]  # type: ignore[method-assign]
     step(np.zeros(0, np.int64), learning_rate=0.01)

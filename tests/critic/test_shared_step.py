@@ -10,14 +10,10 @@ import pytest
 import tensorflow as tf
 from scipy import stats
 
-from dpwgan.critic.critic import Critic
-from dpwgan.critic.generators import LatentSource, MlpGenerator
-from dpwgan.critic.plan import TrainingDesign
 from dpwgan.critic.private_step import FusedStep
 from dpwgan.critic.shared_step import GRADIENTS, SharedStep, ShareOfGradients
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import make_streams
-from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.rows import Rows, Sum
 from dpwgan.table.units import Units
 from dpwgan.table.workers import Numbers
@@ -26,10 +22,6 @@ from tests.critic.tables import flat, make_encoded, make_parts, make_plan, make_
 FALSE_ALARM = 1e-6
 RECORDS, TRIALS = 120, 600
 Floats = npt.NDArray[np.float64]
-
-
-def make_critic(encoded: EncodedTable, plan: TrainingDesign) -> Critic:
-    return Critic(encoded.spans, hidden=plan.settings.hidden_critic, weight_clip=1.0, rng=np.random.default_rng(3))
 
 
 class Everybody(Rows[ShareOfGradients]):
@@ -61,22 +53,14 @@ class Rig:
         parts = [self.encoded.take(rows) for rows in self.rows]
         self.tokens = [make_steps(self.plan, seed=make_streams(7, worker=rank)) for rank in range(size)]
         own, *self.followers = [
-            ShareOfGradients(part, critic=make_critic(part, self.plan), l2_clip_norm=self.plan.clip_target, steps=steps)
+            ShareOfGradients(
+                part, critic=make_parts(part, self.plan)["critic"], l2_clip_norm=self.plan.clip_target, steps=steps
+            )
             for part, steps in zip(parts, self.tokens, strict=True)
         ]
         self.everybody = Everybody(own, self.followers)
         self.own_records = parts[0].records
-        latents = LatentSource(latent=4, width=self.plan.shape.width, rng=np.random.default_rng(4))
-        generator = MlpGenerator(self.encoded.spans, latent=4, hidden=(6,), rng=np.random.default_rng(5))
-        critic = make_critic(self.encoded, self.plan)
-        self.step = SharedStep(
-            self.everybody,
-            critic=critic,
-            generator=generator,
-            latents=latents,
-            plan=self.plan,
-            steps=self.tokens[0],
-        )
+        self.step = SharedStep(self.everybody, **make_parts(self.encoded, self.plan), steps=self.tokens[0])
 
     def draw(self) -> Floats:
         """What `TRIALS` steps give away, at the same weights.
@@ -84,19 +68,10 @@ class Rig:
         Rows' clipped gradients are computed once and for all: that a sum is the sum of them is tested below.
         """
         for share, rows in zip((self.everybody.own, *self.followers), self.rows, strict=True):
-            share.sum_rows = _Sum(clip_rows()[rows])  # type: ignore[method-assign]
+            own = clip_rows()[rows]
+            share.sum_rows = lambda batch, own=own: own[batch].sum(axis=0)  # type: ignore[method-assign, misc]
         batches = self.tokens[0].draw_batches(self.own_records, steps=TRIALS)
         return np.array([self.step.noisy_sum(rows) for rows in batches])
-
-
-class _Sum:
-    """Sums of rows whose gradients are known. Shapes: (rows, weights)."""
-
-    def __init__(self, gradients: Floats) -> None:
-        self._gradients = gradients
-
-    def __call__(self, rows: npt.NDArray[np.int64]) -> Floats:
-        return self._gradients[rows].sum(axis=0)
 
 
 @functools.cache
@@ -169,10 +144,8 @@ def test_sum_of_a_unit_is_that_of_one_machine_and_no_longer_than_the_clip_when_u
 
     def make(rows: npt.NDArray[np.int64], units: Units | None) -> ShareOfGradients:
         part, steps = encoded.take(rows), make_steps(plan)
-        critic = make_critic(part, plan)
-        return ShareOfGradients(
-            part, critic=critic, l2_clip_norm=plan.clip_target, steps=steps, units=units, share=share
-        )
+        more: dict[str, Any] = {"critic": make_parts(part, plan)["critic"], "steps": steps, "units": units}
+        return ShareOfGradients(part, l2_clip_norm=plan.clip_target, share=share, **more)
 
     alone = FusedStep(encoded, **make_parts(encoded, plan), steps=make_steps(plan), units=whole)
     first = make(np.arange(60), Units(of_rows[:60], elsewhere=15))

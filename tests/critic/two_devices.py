@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from dpwgan.critic import private_step
 from dpwgan.critic.private_step import FusedStep, Replicas
-from tests.critic.tables import make_encoded, make_plan
 from tests.critic.test_private_step import make_step
 
 import tensorflow as tf  # isort: skip
@@ -21,8 +20,7 @@ import tensorflow as tf  # isort: skip
 RECORDS = 200
 BATCHES = {"many": np.arange(0, RECORDS, 2), "one": np.array([7]), "none": np.zeros(0, np.int64)}
 STDDEV = 0.5
-ENCODED = make_encoded(RECORDS)
-PLAN = make_plan(ENCODED, l2_clip_norm=0.5, noise_multiplier=1.0, step_noise="plain")
+SETTINGS: dict[str, Any] = {"l2_clip_norm": 0.5, "noise_multiplier": 1.0, "step_noise": "plain"}
 
 
 class NoisyParts(Replicas):
@@ -42,7 +40,7 @@ def make(devices: list[str], kind: type[Replicas] = Replicas) -> FusedStep:
     """Makes the step on these devices."""
     chosen = patch.object(private_step, "choose_devices", lambda critic, plan: devices)
     with chosen, patch.object(private_step, "Replicas", kind):
-        step = make_step("fused", ENCODED, PLAN)
+        step = make_step(records=RECORDS, **SETTINGS)
     assert isinstance(step, FusedStep)
     return step
 
@@ -56,7 +54,7 @@ def find_devices(step: FusedStep) -> list[str]:
 
 def add_up(step: FusedStep, rows: npt.NDArray[np.int64]) -> list[float]:
     """Gives the noisy sums of rows and the sums of generated ones, one after the other."""
-    noise = np.random.default_rng(5).normal(0.0, STDDEV, PLAN.critic_weights).astype(np.float32)
+    noise = np.random.default_rng(5).normal(0.0, STDDEV, step._plan.critic_weights).astype(np.float32)
     sums, fake = tf.function(step.clipped_sums)(tf.constant(rows), step._read(tf.range(50)))
     noisy = [total + part for total, part in zip(sums, step.make_noise(tf.constant(noise)), strict=True)]
     return [float(value) for total in (*noisy, *fake) for value in total.numpy().ravel()]

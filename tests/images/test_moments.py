@@ -91,7 +91,7 @@ def test_sums_of_neighbours_differ_by_no_more_than_stated_when_a_picture_is_blac
     projection = make_projection(12)  # every direction that there is
     rng = np.random.default_rng(2)
     pictures = np.concatenate([rng.integers(0, 2, (60, 4, 3)) * 255, np.zeros((1, 4, 3)), np.full((1, 4, 3), 255)])
-    encoded, _ = encode_images(pictures.astype(np.uint8), np.arange(62) % 3)
+    encoded = encode_images(pictures.astype(np.uint8), np.arange(62) % 3)
     for centre, radius in ((0.0, projection.radius), (0.3 * rng.standard_normal(12), 0.6)):
 
         def add_up(table: EncodedTable, centre: Any = centre, radius: float = radius) -> np.ndarray:
@@ -118,7 +118,7 @@ def test_sums_of_neighbours_differ_by_no_more_than_stated_when_a_picture_is_blac
 def test_sums_equal_plain_loops_when_nothing_is_added():
     rng = np.random.default_rng(3)
     images, labels = rng.integers(0, 256, (50, 4, 3), dtype=np.uint8), rng.integers(0, 3, 50)
-    encoded, _ = encode_images(images, labels)
+    encoded = encode_images(images, labels)
     for random in (False, True):
         projection = make_projection(6, random=random)
         centre = 0.1 * rng.standard_normal(6)
@@ -145,7 +145,7 @@ def test_point_of_a_row_is_the_same_to_the_last_bit_when_other_rows_differ():
 def test_noise_has_the_stated_law_when_means_are_released(noise):
     """Chi-square of the squares, two-sided; the twin whose noise is 10% low fails."""
     projection = make_projection(12)
-    encoded, _ = encode_images(np.zeros((30, 4, 3), np.uint8), np.arange(30) % 3)
+    encoded = encode_images(np.zeros((30, 4, 3), np.uint8), np.arange(30) % 3)
     source, laplace = make_source(6), isinstance(noise, Laplace)
 
     def draw(exact: np.ndarray, sensitivity: float, times: int) -> tuple[np.ndarray, float]:

@@ -16,12 +16,9 @@ from dpwgan.privacy.unit import ONE_ROW, Unit
 from dpwgan.table.encoded import EncodedTable, TableShape, join
 from dpwgan.table.schema import Column
 from tests.ledgers import open_for_plan
-from tests.marginals.tables import COLUMNS, make_encoded
+from tests.marginals.tables import NARROW, make_encoded
 from tests.plans import make_terms, plan_method
 from tests.rows import make_run
-
-NARROW: list[Column] = [column for column in COLUMNS if column.name not in ("wide", "weight", "pay")]
-"""Columns of every kind whose cells are few."""
 
 _FIT: dict[str, Any] = {"codes": 30, "fit_steps": 8}
 _STEPS: dict[str, Any] = {"steps": 4, "expected_batch_size": 8, "hidden_generator": (8,), "hidden_critic": (6,)}

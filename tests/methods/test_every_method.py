@@ -262,3 +262,22 @@ def test_setting_is_refused_by_name_when_it_is_another_methods(method):
     for setting in strange:
         with pytest.raises(UsageError, match=f"{method} has no setting {setting.replace('_', '-')}"):
             make_settings(method, **{setting: 3})
+
+
+@pytest.mark.parametrize(
+    ("method", "asked", "words"),
+    [
+        ("query-gan", {"oracle": "one-layer", "ways": 3}, "ways"),
+        ("query-gan", {"oracle": "one-layer", "fit_steps": 3}, "fit-steps"),
+        ("query-gan", {"oracle": "one-layer", "most_cells": 3}, "most-cells"),
+        ("query-gan", {"oracle": "one-layer", "generator": 3}, "generator"),
+        ("dp-gan", {"prior_share": 0.5}, "prior-share"),
+        ("dp-gan", {"private_part": "generator", "l2_clip_norm": 1.0}, "clip-norm: as published"),
+        ("dp-gan", {"private_part": "generator", "projection_dimension": 3}, "projection-dimension"),
+        ("ron-dp-gan", {"latent": 3}, "latent"),
+        ("dp-critic", {"l2_clip_norm": 2.0}, "clip-norm with --formal only"),
+    ],
+)
+def test_setting_is_refused_by_name_when_it_does_not_go_with_the_others(method, asked, words):
+    with pytest.raises(UsageError, match=words):
+        make_settings(method, **asked)

@@ -11,6 +11,7 @@ from dpwgan.images.moments import MEANS_REPLACE_ONE_FACTOR
 from dpwgan.methods.ron_gauss_tables import choose_dimension
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import Laplace, StableSelection, Wishart
+from dpwgan.table.schema import CategoricalColumn
 from tests.ledgers import make_release
 from tests.marginals.tables import COLUMNS
 from tests.methods.images import make_images
@@ -101,29 +102,24 @@ def test_lists_of_cells_come_off_the_budget_when_they_are_paid_for():
         make_plan("ron-gauss", make_table(300).shape, others=[(StableSelection(epsilon=1.0, delta=1e-7), 1)])
 
 
+MANY = CategoricalColumn(name="many", tokens=tuple(f"t{i}" for i in range(129)))
+
+
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("columns", "settings", "words"),
     [
-        ({"label": "nowhere"}, "there is none named nowhere"),
-        ({"label": "age"}, "must be a column of categories"),
-        ({"label": "rate"}, "must be a column of categories"),
-        ({"projection_dimension": 1_000}, "at most 23"),
-        ({"projection": "cosine"}, "the projection cosine is for images"),
+        (NARROW, {"label": "nowhere"}, "there is none named nowhere"),
+        (NARROW, {"label": "age"}, "must be a column of categories"),
+        (NARROW, {"label": "rate"}, "must be a column of categories"),
+        (NARROW[:1], {"label": "letters"}, "besides its label"),
+        ([MANY, NARROW[0]], {"label": "many"}, "129 classes"),
+        (NARROW, {"projection_dimension": 1_000}, "at most 23"),
+        (NARROW, {"projection": "cosine"}, "the projection cosine is for images"),
     ],
 )
-def test_setting_is_refused_by_name_when_it_cannot_be_had(settings, words):
+def test_setting_is_refused_by_name_when_it_cannot_be_had(columns, settings, words):
     with pytest.raises(UsageError, match=words):
-        make_plan("ron-gauss", make_table(100).shape, **settings)
-
-
-def test_label_is_refused_when_nothing_is_beside_it_or_it_has_too_many_classes():
-    from dpwgan.table.schema import CategoricalColumn
-
-    with pytest.raises(UsageError, match="besides its label"):
-        make_plan("ron-gauss", make_table(10, columns=NARROW[:1]).shape, label="letters")
-    many = CategoricalColumn(name="many", tokens=tuple(f"t{i}" for i in range(129)))
-    with pytest.raises(UsageError, match="129 classes"):
-        make_plan("ron-gauss", make_table(10, columns=[many, NARROW[0]]).shape, label="many")
+        make_plan("ron-gauss", make_table(100, columns=columns).shape, **settings)
 
 
 def test_columns_hang_together_when_the_table_holds_two_that_are_the_same():

@@ -15,10 +15,10 @@ from dpwgan.methods import ron_gauss_images
 from dpwgan.methods.ron_gauss_images import CENTRE_LABEL, IMAGE_COVARIANCE_LABEL, MEANS_LABEL
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import Gaussian
+from tests.images.test_grid import make_shape
 from tests.ledgers import Watcher, watch_reads
-from tests.methods.images import encode_images, make_images
+from tests.methods.images import make_images
 from tests.methods.runs import Run, fit, make_plan, refuse_illegal, reserve
-from tests.table.images import get_layout, make_schema
 
 LABELS = [CENTRE_LABEL, MEANS_LABEL, IMAGE_COVARIANCE_LABEL]
 READS = ["sum_centre", "sum_means", "sum_image_products"]
@@ -67,9 +67,7 @@ def test_classes_look_like_themselves_when_the_budget_is_large(settings):
 def test_table_has_one_way_counts_as_ever_when_it_is_not_images_and_a_label_alone():
     shape = make_images(300)[1]
     assert find_images(replace(shape, image=None)) is None
-    more = make_schema(6, 6, 1, other={"type": "enum", "count": 2})
-    wide, _ = encode_images(np.zeros((5, 6, 6), np.uint8), np.zeros(5, np.int64), schema=more)
-    with_other = replace(shape, spans=wide.spans, image=get_layout(more))
+    with_other = make_shape(6, 6, 1, other={"type": "enum", "count": 2})
     assert find_images(with_other) is None
     assert make_plan("ron-gauss", with_other).releases[0].label == "one-way counts"
 

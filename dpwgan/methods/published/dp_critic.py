@@ -214,7 +214,6 @@ def _release_classes(event: Gaussian) -> Release:
 
 
 def _fit_formally(plan: FormalDesign, run: Run) -> LabelledSampler | MlpSampler:
-    # TensorFlow takes seconds to import; a plan must not pay for it.
     from dpwgan.critic.device import on_device
     from dpwgan.critic.loop import train
     from dpwgan.methods.published.gradient_penalty import AdamDescent, PrivatePenaltyStep, RememberedDescent, ScoreClimb

@@ -172,7 +172,6 @@ class DpGan:
 
         Raises: PrivacyError, ResourceError, UsageError.
         """
-        # TensorFlow takes seconds to import; a plan must not pay for it.
         from dpwgan.critic.device import on_device
 
         with on_device(run.device, threads=run.threads, seconds=plan.cost.seconds):

@@ -6,7 +6,7 @@
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +24,6 @@ from dpwgan.plan import Cost
 from dpwgan.privacy.events import Unprotected
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import TableShape
-
-if TYPE_CHECKING:
-    from dpwgan.methods.published.networks import ImageNetworks, Perceptrons
 
 CLASSES_LABEL = "unprotected class sizes"
 STEPS_LABEL = "unprotected critic steps"
@@ -183,7 +180,7 @@ def fit_plainly(
     plan: PlainDesign,
     run: Run,
     *,
-    make_steps: "Callable[[ImageNetworks | Perceptrons], Steps]",
+    make_steps: Callable[[Any], Steps],
     feature_clip_norm: float | None = None,
     activation_stddev: float = 0.0,
 ) -> ConvSampler | MlpSampler:
@@ -194,7 +191,6 @@ def fit_plainly(
     Privacy: none, but every read is charged before it happens.
     Raises: PrivacyError, ResourceError, UsageError.
     """
-    # TensorFlow takes seconds to import; a plan must not pay for it.
     from dpwgan.critic.device import on_device
     from dpwgan.methods.published.convolutions import NoisyFeatures, make_device_rng
     from dpwgan.methods.published.networks import ImageNetworks, Perceptrons

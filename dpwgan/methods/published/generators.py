@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from dpwgan.critic.generators import LAST_LAYER_SCALE, apply_hidden, draw_one_hot, draw_perceptron, split_spans
+from dpwgan.critic.generators import LAST_LAYER_SCALE, apply_hidden, draw_one_hot, draw_perceptron, harden, split_spans
 from dpwgan.gaussians.projected_gaussian import ClassSampler
 from dpwgan.images.basis import CENTRE, LENGTH, CosineSpace, SmoothFrame
 from dpwgan.images.sampler import GaussianImages
@@ -160,11 +160,8 @@ class TableRefiner:
     def rows(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
         """Draws rows, hard forwards and soft backwards. Shapes: (b,) numbers of rows of the prior to (b, width)."""
         del uniforms  # the prior's draw is all the chance there is
-        pieces = []
-        for span, piece in zip(self.spans, split_spans(self._logits(latents), self.spans), strict=True):
-            soft = tf.nn.softmax(piece)
-            pieces.append(soft + tf.stop_gradient(tf.one_hot(tf.argmax(piece, axis=1), span.width) - soft))
-        return tf.concat(pieces, axis=1)
+        pieces = split_spans(self._logits(latents), self.spans)
+        return tf.concat([harden(tf.nn.softmax(piece), piece) for piece in pieces], axis=1)
 
     def cells(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Draws the same rows as encoded ones. Shapes: as `rows`, to codes (b, columns) and no numbers, (b, 0)."""

@@ -140,7 +140,6 @@ class QuadraticCritic:
     """
 
     def __init__(self, *, dimension: int, classes: int) -> None:
-        """Starts at 0."""
         self.weights = [tf.Variable(tf.zeros([rows, dimension])) for rows in (classes, dimension)]
 
     def score(self, points: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:

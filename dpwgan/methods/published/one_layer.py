@@ -149,14 +149,6 @@ def weights_sensitivity(*, records: int, synthetic_rows: int, attributes: int, r
     return (lipschitz / records + 2 * tolerance) / regularization * (1 + _ROUNDING)
 
 
-def weights_replace_one_factor(attributes: int) -> float:
-    """Computes sqrt(2 d/(d + 1)): how much further replacing a record can move the weights than zeroing it out.
-
-    Source: the module's Theorem 1.
-    """
-    return math.sqrt(2 * attributes / (attributes + 1))
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OneLayerTerm:
     """What a released network says of the real rows, as a term of a generator's loss.
@@ -241,7 +233,8 @@ def plan_one_layer(
     sensitivity = weights_sensitivity(
         records=records, synthetic_rows=synthetic_rows, attributes=attributes, regularization=regularization
     )
-    weights = Gaussian(noise_multiplier=scale, replace_one_factor=weights_replace_one_factor(attributes))
+    # The module's Theorem 1: how much further replacing a record can move the weights than zeroing it out.
+    weights = Gaussian(noise_multiplier=scale, replace_one_factor=math.sqrt(2 * attributes / (attributes + 1)))
     answer = Gaussian(noise_multiplier=ANSWER_NOISE_RATIO * scale)
     certificate = Gaussian(noise_multiplier=CERTIFICATE_NOISE_RATIO * scale, replace_one_factor=math.sqrt(2))
     of_weights: dict[str, Any] = {"released": "a one-layer network's weights", "attributes": attributes}

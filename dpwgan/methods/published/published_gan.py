@@ -100,11 +100,6 @@ class PublishedDesign:
         }
 
 
-def count_microbatches(batch: int) -> int:
-    """The number of microbatches that a batch is cut into: 50 of 100 rows, as published."""
-    return max(1, min(MICROBATCHES, batch // 2))
-
-
 def plan_published(
     shape: TableShape,
     terms: Terms,
@@ -118,7 +113,7 @@ def plan_published(
     Raises: PrivacyError if even the published accounting cannot meet the budget.
     """
     batch = min(BATCH, shape.records)
-    microbatches = count_microbatches(batch)
+    microbatches = max(1, min(MICROBATCHES, batch // 2))
     steps = networks.steps or (_PUBLISHED_STEPS if find_images(shape) is None else _PUBLISHED_IMAGE_STEPS)
     before = (*terms.other_charges, *(release.charge for release in (prior.releases if prior else ())))
     noise_multiplier = replace(terms, other_charges=before).find_noise_multiplier(

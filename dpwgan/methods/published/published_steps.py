@@ -37,7 +37,6 @@ class PublishedSteps:
         noise_multiplier: float,
         noise_rng: np.random.Generator,
     ) -> None:
-        """Starts both optimisers without memory."""
         self._networks = networks
         self._microbatches, self._microbatch = microbatches, microbatch
         self._stddev, self._noise_rng = np.float32(noise_multiplier * GENERATOR_CLIP), noise_rng

@@ -1,6 +1,7 @@
 """The noisy discriminators: gradients, joint clip and noise layers against automatic differentiation, row by row."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -178,14 +179,8 @@ def test_records_are_refused_when_their_noise_does_not_come_with_them():
 
 
 def test_key_of_the_records_noise_has_128_bits_when_drawn():
-    class Key:
-        """A stream whose next bytes are known."""
-
-        def bytes(self, size: int) -> bytes:
-            assert size == 16
-            return bytes(range(16))
-
-    assert LayerNoise(stddev=1.0, widths=(3,), rng=np.random.default_rng(1), secrets=Key())._key == bytes(range(16))  # type: ignore[arg-type]
+    known: Any = SimpleNamespace(bytes=lambda size: bytes(range(size)))
+    assert LayerNoise(stddev=1.0, widths=(3,), rng=np.random.default_rng(1), secrets=known)._key == bytes(range(16))
 
 
 @both

@@ -6,10 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpwgan.errors import UsageError
 from dpwgan.methods.published import dp_critic
 from dpwgan.methods.published.dp_critic import FormalDesign, release_classes, sum_classes
-from dpwgan.methods.registry import make_settings
 from dpwgan.plan import Plan
 from dpwgan.privacy.events import Gaussian, Unprotected
 from dpwgan.table.encoded import EncodedTable, TableShape
@@ -92,8 +90,3 @@ def test_a_record_moves_the_sum_of_classes_within_its_sensitivity_when_it_is_tak
     # The twin: sizes and points that are each 1 long.
     sizes, point = np.split(add_up(0), [plan.design.frame.grid.classes])
     assert np.hypot(np.linalg.norm(sizes) / 0.5, np.linalg.norm(point) / 0.75**0.5) > 1.4
-
-
-def test_clip_norm_is_refused_when_the_run_is_not_formal():
-    with pytest.raises(UsageError, match="clip-norm with --formal only"):
-        make_settings("dp-critic", l2_clip_norm=2.0)

@@ -1,7 +1,9 @@
 """DP-GAN and RON-DP-GAN: what they are charged, what is refused, what is published, and how they start."""
 
+import functools
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,32 +12,29 @@ import tensorflow as tf
 
 from dpwgan.critic.private_step import FusedStep
 from dpwgan.errors import UsageError
-from dpwgan.methods.published.dp_gan import DpGan, RonDpGan, make_discriminator
+from dpwgan.methods.published.dp_gan import make_discriminator
 from dpwgan.methods.published.generators import SmoothGenerator, TableRefiner
-from dpwgan.methods.published.published_gan import GENERATOR_CLIP, count_microbatches, provable_epsilon
+from dpwgan.methods.published.published_gan import GENERATOR_CLIP, provable_epsilon
 from dpwgan.methods.published.published_steps import PublishedSteps
 from dpwgan.methods.published.samplers import RefinedTable, draw_groups
-from dpwgan.methods.registry import make_settings
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import Gaussian, Unprotected
-from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.encoded import EncodedTable, TableShape
 from tests.critic.tables import flat, make_steps
 from tests.methods.images import make_images
 from tests.methods.privacy_totals import total_rho
-from tests.methods.runs import fit as fit_run
+from tests.methods.runs import fit, make_table, reserve
 from tests.methods.runs import make_plan as plan_run
-from tests.methods.runs import make_table, reserve
 
 ZERO_OUT = NeighboringRelation.ZERO_OUT
 BUDGET = Budget(epsilon=2.0, delta=1e-5)
-FAST: dict[str, Any] = {
-    "steps": 4,
-    "expected_batch_size": 40,
-    "hidden_generator": (8,),
+FAST: dict[str, Any] = {"steps": 4, "expected_batch_size": 40, "hidden_generator": (8,)}
+KINDS: dict[str, tuple[EncodedTable, TableShape, dict[str, Any]]] = {
+    "table": (make_table(200), make_table(200).shape, {**FAST, "hidden_critic": (6,)}),
+    "images": (*make_images(80, side=8), FAST),
 }
-OF_TABLES: dict[str, Any] = {**FAST, "hidden_critic": (6,)}
+every_kind = pytest.mark.parametrize("kind", KINDS)
 PLAIN: dict[str, Any] = {"private_part": "generator", "steps": 2, "hidden_critic": (6,), "hidden_generator": (8,)}
 METHODS = ["dp-gan", "ron-dp-gan"]
 
@@ -44,13 +43,13 @@ def make_plan(name: str, shape: TableShape, **more: Any) -> Any:
     return plan_run(name, shape, epsilon=BUDGET.epsilon, **more)
 
 
-@pytest.mark.parametrize("images", [False, True])
-def test_step_moves_by_the_clip_norm_at_most_when_a_record_is_taken_out_wherever_it_is_in_the_batch(images):
-    encoded, shape = make_images(80, side=8) if images else (make_table(80), make_table(80).shape)
-    made = make_plan("dp-gan", shape, l2_clip_norm=0.01, **(FAST if images else OF_TABLES)).design
+@every_kind
+def test_step_moves_by_the_clip_norm_at_most_when_a_record_is_taken_out_wherever_it_is_in_the_batch(kind):
+    encoded, shape, settings = KINDS[kind]
+    made = make_plan("dp-gan", shape, l2_clip_norm=0.01, **settings).design
     steps, rng = make_steps(made.steps), np.random.default_rng(0)
     critic, update = make_discriminator(made.steps, made.space, rng=rng, secrets=steps.secrets)
-    points: Any = made.space.to_points(encoded) if images else encoded
+    points: Any = made.space.to_points(encoded) if made.space else encoded
     parts: dict[str, Any] = {"critic": critic, "generator": None, "latents": None, "update": update}
     step = FusedStep(points, plan=made.steps, steps=steps, **parts)
 
@@ -62,16 +61,6 @@ def test_step_moves_by_the_clip_norm_at_most_when_a_record_is_taken_out_wherever
     for place in (0, len(batch) // 2, len(batch) - 1):
         moved = np.linalg.norm(there - total(np.delete(batch, place)))
         assert 0 < moved <= made.steps.l2_clip_norm * (1 + 1e-4)
-
-
-def fit(name: str, encoded: EncodedTable, plan: Any) -> tuple[Any, Ledger, EncodedTable]:
-    done = fit_run(name, encoded, plan, ledger=reserve(plan), records=70)
-    return done.fitted, done.ledger, done.sampled
-
-
-def get_tables() -> dict[str, tuple[EncodedTable, TableShape]]:
-    table = make_table(200)
-    return {"table": (table, table.shape), "images": make_images(80, side=8)}
 
 
 @pytest.mark.parametrize("share", [0.2, 0.8])
@@ -87,10 +76,10 @@ def test_prior_gets_its_share_of_rho_when_one_is_asked_for(share):
     assert first.stddev / math.sqrt(first.cells) < second.noise_multiplier
 
 
-@pytest.mark.parametrize("kind", ["table", "images"])
+@every_kind
 @pytest.mark.parametrize("name", METHODS)
 def test_published_plan_says_what_was_published_and_what_can_be_proved_when_the_generator_has_the_noise(name, kind):
-    event = make_plan(name, get_tables()[kind][1], **PLAIN).releases[-1].event
+    event = make_plan(name, KINDS[kind][1], **PLAIN).releases[-1].event
     assert isinstance(event, Unprotected)
     assert event.published.epsilon == BUDGET.epsilon
     assert event.published.provable_epsilon > 100 * BUDGET.epsilon
@@ -117,42 +106,40 @@ def test_provable_epsilon_is_an_upper_bound_when_compared_with_the_exact_curve(n
 def test_sum_of_the_generators_microbatches_moves_by_twice_its_bound_when_the_discriminator_turns_round():
     """What makes the published epsilon wrong: one record may turn the discriminator, and with it all gradients."""
 
-    class Turned:
-        generator_weights = (tf.Variable(tf.ones(3)),)
-        critic_weights = (tf.Variable([100.0]),)
-
-        def draw(self, batch: int) -> tuple[tf.Tensor, ...]:
-            return (tf.ones([batch, 1]),)
-
-        def draw_labels(self, batch: int) -> tf.Tensor:
-            return tf.zeros([batch, 0])
-
-        def generate(self, inputs: tuple[tf.Tensor, ...], labels: tf.Tensor) -> tf.Tensor:
-            return inputs[0] * self.generator_weights[0]
-
-        def score(self, content: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-            return self.critic_weights[0] * tf.reduce_sum(content - 1.0, axis=1)
-
-    networks: Any = Turned()
+    generator, discriminator = tf.Variable(tf.ones(3)), tf.Variable([100.0])
+    networks: Any = SimpleNamespace(
+        generator_weights=(generator,),
+        critic_weights=(discriminator,),
+        draw=lambda batch: tf.ones([batch, 1]),
+        draw_labels=lambda batch: tf.zeros([batch, 0]),
+        generate=lambda inputs, labels: inputs * generator,
+        score=lambda content, labels: discriminator * tf.reduce_sum(content - 1.0, axis=1),
+    )
     steps = PublishedSteps(
         networks, microbatches=5, microbatch=2, noise_multiplier=1.0, noise_rng=np.random.default_rng(0)
     )
     here = steps.clipped_sum().numpy()
-    networks.critic_weights[0].assign([-100.0])
+    discriminator.assign([-100.0])
     there = steps.clipped_sum().numpy()
     assert np.linalg.norm(here - there) == pytest.approx(2 * 5 * 1.5, rel=1e-5)
 
 
 def test_microbatches_are_fifty_when_a_batch_has_a_hundred_rows():
-    assert count_microbatches(100) == 50
-    assert count_microbatches(7) == 3
-    assert count_microbatches(1) == 1
+    plans = (make_plan("dp-gan", make_table(records).shape, **PLAIN) for records in (300, 100, 7, 1))
+    assert [(plan.design.batch, plan.design.microbatches) for plan in plans] == [(100, 50), (100, 50), (7, 3), (1, 1)]
+
+
+@functools.cache
+def fit_from_prior(kind: str) -> Any:
+    """A RON-DP-GAN as it ends."""
+    encoded, shape, settings = KINDS[kind]
+    plan = make_plan("ron-dp-gan", shape, **settings)
+    return fit("ron-dp-gan", encoded, plan, ledger=reserve(plan)).fitted
 
 
 @pytest.mark.slow
 def test_ron_dp_gan_starts_as_its_prior_when_nothing_has_been_learnt():
-    encoded, shape = make_images(80, side=8)
-    fitted, _, _ = fit("ron-dp-gan", encoded, make_plan("ron-dp-gan", shape, **FAST))
+    fitted, refined = fit_from_prior("images"), fit_from_prior("table")
     weights = [fitted.weights[0], *(np.zeros_like(weight) for weight in fitted.weights[1:])]
     start = replace(fitted, weights=tuple(weights))
     rows = next(start.sample(4_000, rng=np.random.default_rng(0)))
@@ -160,8 +147,6 @@ def test_ron_dp_gan_starts_as_its_prior_when_nothing_has_been_learnt():
     np.testing.assert_allclose(rows.numbers.mean(axis=0), alone.numbers.mean(axis=0), atol=0.03)
     np.testing.assert_allclose(rows.numbers.std(axis=0), alone.numbers.std(axis=0), atol=0.03)
 
-    table = make_table(200)
-    refined, _, _ = fit("ron-dp-gan", table, make_plan("ron-dp-gan", table.shape, **OF_TABLES))
     still = RefinedTable(prior=refined.prior, weights=tuple(np.zeros_like(weight) for weight in refined.weights))
     groups = draw_groups(refined.prior, 50, rng=np.random.default_rng(4))
     np.testing.assert_array_equal(still.refine(groups), groups)
@@ -169,26 +154,15 @@ def test_ron_dp_gan_starts_as_its_prior_when_nothing_has_been_learnt():
 
 @pytest.mark.slow
 def test_samplers_agree_with_the_networks_when_weights_and_draws_are_the_same():
-    encoded, shape = make_images(80, side=8)
-    fitted, _, _ = fit("ron-dp-gan", encoded, make_plan("ron-dp-gan", shape, **FAST))
+    fitted, refined = fit_from_prior("images"), fit_from_prior("table")
     generator = SmoothGenerator(fitted.space, latent=5, hidden=(8,), prior=fitted.prior, rng=np.random.default_rng(0))
     for mine, theirs in zip(generator.weights, fitted.weights, strict=True):
         mine.assign(theirs)
 
-    class Fixed:
-        """Gives the same label and latents to both."""
-
-        def __init__(self, latents: Any) -> None:
-            self.latents = latents
-
-        def random(self, size: Any, dtype: Any) -> Any:
-            return np.zeros(size, dtype)
-
-        def standard_normal(self, size: Any, dtype: Any) -> Any:
-            return self.latents
-
     latents = np.random.default_rng(1).standard_normal((6, generator.latent)).astype(np.float32)
-    drawn = next(fitted.sample(6, rng=Fixed(latents)))
+    # The same label and latents as those of the network.
+    rng: Any = SimpleNamespace(random=np.zeros, standard_normal=lambda size, dtype: latents)
+    drawn = next(fitted.sample(6, rng=rng))
     # The first label, for certain: all others' noise is far smaller.
     uniforms = np.full((6, 3), 1e-6, np.float32)
     uniforms[:, 0] = 1.0 - 1e-6
@@ -199,8 +173,6 @@ def test_samplers_agree_with_the_networks_when_weights_and_draws_are_the_same():
     assert np.all(drawn.codes == 0)
     np.testing.assert_allclose(points[:, : fitted.space.features], fitted.space.to_points(drawn).numbers, atol=1e-4)
 
-    table = make_table(200)
-    refined, _, _ = fit("ron-dp-gan", table, make_plan("ron-dp-gan", table.shape, **OF_TABLES))
     network = TableRefiner(refined.prior, rows=30, hidden=(8,), rng=np.random.default_rng(0))
     for mine, theirs in zip(network.weights, refined.weights, strict=True):
         mine.assign(theirs)
@@ -213,26 +185,14 @@ def test_samplers_agree_with_the_networks_when_weights_and_draws_are_the_same():
         np.testing.assert_array_equal(rows[:, span.start : span.start + span.width].argmax(axis=1), groups[:, column])
 
 
-@pytest.mark.parametrize(
-    ("name", "settings", "words"),
-    [
-        ("dp-gan", {"prior_share": 0.5}, "prior-share"),
-        ("dp-gan", {"private_part": "generator", "l2_clip_norm": 1.0}, "clip-norm: as published"),
-        ("dp-gan", {"private_part": "generator", "projection_dimension": 3}, "projection-dimension"),
-        ("ron-dp-gan", {"latent": 3}, "latent"),
-    ],
-)
-def test_settings_are_refused_when_the_method_has_none_of_them(name, settings, words):
-    with pytest.raises(UsageError, match=words):
-        make_settings(name, **settings)
-
-
-@pytest.mark.parametrize("method", [DpGan, RonDpGan])
-def test_plan_is_refused_when_it_asks_for_what_the_table_has_not(method):
-    with pytest.raises(UsageError, match="projection-dimension is for images"):
-        make_plan(method.name, make_table(50).shape, projection_dimension=3)
-    with pytest.raises(UsageError, match="at most 64"):
-        make_plan(method.name, make_images(80, side=8)[1], projection_dimension=65)
-    for setting in ({"hidden_critic": (6,)}, {"weight_clip": 1.0}, {"gradient_memory": 0.5}):
-        with pytest.raises(UsageError, match="discriminator of images has no setting"):
-            make_plan(method.name, make_images(80, side=8)[1], **setting)
+@pytest.mark.parametrize("name", METHODS)
+def test_plan_is_refused_when_it_asks_for_what_the_table_has_not(name):
+    for kind, setting, words in (
+        ("table", {"projection_dimension": 3}, "projection-dimension is for images"),
+        ("images", {"projection_dimension": 65}, "at most 64"),
+        ("images", {"hidden_critic": (6,)}, "discriminator of images has no setting"),
+        ("images", {"weight_clip": 1.0}, "discriminator of images has no setting"),
+        ("images", {"gradient_memory": 0.5}, "discriminator of images has no setting"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            make_plan(name, KINDS[kind][1], **setting)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dpwgan.critic.plan import TrainingDesign, plan_training
-from dpwgan.critic.settings import DpWganSettings
+from dpwgan.critic.plan import TrainingDesign
 from dpwgan.methods.published.gradient_penalty import (
     PENALTY,
     AdamDescent,
@@ -23,18 +22,14 @@ from dpwgan.methods.published.gradient_penalty import (
 from dpwgan.methods.published.networks import Networks
 from tests.critic.games import make_networks
 from tests.critic.tables import flat, length, make_encoded, make_steps
-from tests.plans import make_terms
+from tests.critic.tables import make_plan as plan_steps
 
 PLAIN = ("images", "table")
 PRIVATE = ("points", "table")
 
 
 def make_plan(*, l2_clip_norm: float = 1.0) -> TrainingDesign:
-    return plan_training(
-        make_encoded(40).shape,
-        make_terms(delta=1e-3),
-        settings=DpWganSettings(steps=3, expected_batch_size=10, l2_clip_norm=l2_clip_norm),
-    ).design
+    return plan_steps(make_encoded(40), steps=3, expected_batch_size=10, l2_clip_norm=l2_clip_norm)
 
 
 def draw_match(networks: Networks, rows: Any) -> Match:
@@ -186,14 +181,14 @@ def test_generated_half_is_a_mean_without_noise_when_a_step_is_taken():
 SHARE = tf.constant(0.5)
 
 
-def make_weights() -> list[tf.Variable]:
-    return [tf.Variable([1.0, -2.0]), tf.Variable([[3.0], [0.5]])]
+def make_descent() -> tuple[list[tf.Variable], RememberedDescent]:
+    weights = [tf.Variable([1.0, -2.0]), tf.Variable([[3.0], [0.5]])]
+    return weights, RememberedDescent(weights, memory=0.9, pull=0.25, l2_clip_norm=2.0)
 
 
 def test_step_is_the_mean_of_all_noisy_halves_and_the_last_generated_one_when_memory_is_long():
-    weights = make_weights()
     # Four weights and a clip norm of 2: a clipped record that is spread evenly is 1 in each.
-    descent = RememberedDescent(weights, memory=0.9, pull=0.25, l2_clip_norm=2.0)
+    weights, descent = make_descent()
     rng = np.random.default_rng(1)
     known, mean, scale = np.array([1.0, -2.0, 3.0, 0.5]), np.zeros(4), 0.0
     for _ in range(5):
@@ -213,9 +208,7 @@ def test_descent_goes_on_as_it_would_have_when_its_variables_are_brought_back():
         parts = [tf.fill(weight.shape, number) for weight in weights]
         descent.descend(parts, [0.1 * part for part in parts], share=SHARE)
 
-    weights, others = make_weights(), make_weights()
-    first = RememberedDescent(weights, memory=0.9, pull=0.25, l2_clip_norm=2.0)
-    second = RememberedDescent(others, memory=0.9, pull=0.25, l2_clip_norm=2.0)
+    (weights, first), (others, second) = make_descent(), make_descent()
     for number in (1.0, -3.0):
         take(weights, first, number)
     for old, new in zip([*weights, *first.variables], [*others, *second.variables], strict=True):

@@ -1,6 +1,7 @@
 """One-hot rows: every sum is that of loops over rows and attributes, wherever the rows lie and however they are cut."""
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +19,9 @@ WIDTH = sum(SIZES)
 RECORDS = 53
 
 
-def put_on_disk(groups: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    mapped = storage.allocate(groups.shape, np.int32, on_disk=True)
-    mapped[:] = groups
+def put_on_disk(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    mapped = storage.allocate(array.shape, array.dtype, on_disk=True)
+    mapped[:] = array
     storage.let_go(mapped)
     assert storage.is_on_disk(mapped)
     return mapped

@@ -17,7 +17,6 @@ from dpwgan.methods.published.one_layer import (
     bound_gain,
     iteration_bound,
     plan_one_layer,
-    weights_replace_one_factor,
     weights_sensitivity,
 )
 from dpwgan.privacy.release import Noisy
@@ -150,14 +149,14 @@ def test_weights_stay_within_their_sensitivity_when_a_record_is_zeroed_out_or_re
     for regularization in (0.003, 0.1, 1.0, 30.0):
         zeroed, replaced = _moves(regularization)
         assert zeroed <= 1
-        assert replaced <= weights_replace_one_factor(len(SIZES))
+        assert replaced <= _plan(records=1)[0].event.replace_one_factor
 
 
 def test_the_check_of_the_sensitivity_fails_when_it_is_understated():
     zeroed, replaced = _moves(30.0)
     assert zeroed > 0.9
     # An undoubled sensitivity would have missed the replaced record.
-    assert replaced > max(1.0, 0.9 * weights_replace_one_factor(len(SIZES)))
+    assert replaced > max(1.0, 0.9 * _plan(records=1)[0].event.replace_one_factor)
 
 
 # The solver
@@ -298,22 +297,18 @@ def test_gradient_equals_finite_differences_when_probabilities_move():
 # The certificate
 
 
-def _distance(real, fake):
-    return np.linalg.norm((_dense(real).mean(axis=0) - _dense(fake).mean(axis=0))[:-1])
-
-
-def _best_network(real, fake, radius):
-    """A network of that radius, close to the best one if the radius is small: along the difference of fractions."""
-    weights = _dense(real).mean(axis=0) - _dense(fake).mean(axis=0)
-    return radius * weights / np.linalg.norm(weights)
+def _difference(real, fake):
+    """Of all one-way fractions; 0 for the bias."""
+    return _dense(real).mean(axis=0) - _dense(fake).mean(axis=0)
 
 
 def _breaches(failure_probability, *, with_slack, repeats=1_000):
     """How many of so many certificates a network breaks."""
     rows = np.random.default_rng(23)
     real, fake = _rows(rows, 60), _rows(rows, 50, power=0.2)
-    radius = 1e-4
-    best = math.log(2) - _loss(_best_network(real, fake, radius), _dense(real), _dense(fake))
+    radius, along = 1e-4, _difference(real, fake)
+    # Where the radius is small the best network is close to the one along the difference.
+    best = math.log(2) - _loss(radius * along / np.linalg.norm(along), _dense(real), _dense(fake))
     breaches = 0
     for _ in range(repeats):
         distance = _certify(real, fake, records=60, noise_multiplier=3.0, seed=secrets.randbits(64))
@@ -347,7 +342,7 @@ def test_distances_stay_within_their_sensitivity_when_any_record_changes():
         assert released.stddev == pytest.approx(NO_NOISE * math.sqrt(3) / 6)
         assert release.event.replace_one_factor == math.sqrt(2)
         whole = released.value
-        assert whole == pytest.approx(_distance(real, fake), abs=1e-9)
+        assert whole == pytest.approx(np.linalg.norm(_difference(real, fake)), abs=1e-9)
         without = _certify(real[1:], fake, records=6).value
         zeroed = max(zeroed, abs(whole - without))
         for other in EVERY_ROW:
