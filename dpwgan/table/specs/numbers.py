@@ -96,18 +96,8 @@ def _tell_above(keys: Keys, difference: NumericColumn) -> HigherColumn:
     if any(low <= code <= high for code in codes):
         raise keys.refuse("beside 'above', 'missing' must lie outside the range of its numbers")
     minimum, maximum = (float(Decimal(end) / difference.steps_per_unit) for end in (low, high))
-    return HigherColumn(
-        name=difference.name,
-        minimum=minimum,
-        maximum=maximum,
-        integer=difference.integer,
-        decimals=difference.decimals,
-        missing=difference.missing,
-        out_of_domain=difference.out_of_domain,
-        above=base.name,
-        least=difference.minimum,
-        most=difference.maximum,
-    )
+    told = {"above": base.name, "least": difference.minimum, "most": difference.maximum}
+    return HigherColumn(**{**vars(difference), **told, "minimum": minimum, "maximum": maximum})
 
 
 def _default_decimals(keys: Keys, low: float, high: float) -> int:
