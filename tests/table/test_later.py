@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpwgan.app.api import Synthesizer
-from tests.table.relative import BEGAN, DELAY, NOON, STAY, draw_legal, frame, make
+from dpwgan.errors import DataError
+from tests.table.relative import BEGAN, DELAY, NOON, SHIFT, STAY, TIME, draw_legal, frame, make
 
 DAY = {"type": "date", "min": "2023-01-01", "max": "2023-12-31"}
 LATER_DAY = {"type": "date", "since": "a", "min": "1 day", "max": "3 weeks"}
@@ -57,6 +58,20 @@ def test_whatever_a_method_draws_lies_right(kind):
     assert len(between) > 50
     assert datetime.timedelta(minutes=least - slack) <= min(between)
     assert max(between) <= datetime.timedelta(minutes=most + slack)
+
+
+def test_times_of_day_go_on_beyond_midnight():
+    encoder = make(TIME | {"min": "06:30"}, SHIFT)
+    rows = frame(("06:30", "18:30"), ("22:00", "06:00"), ("23:30", "00:00"), ("08:00", "08:00"), ("23:30", "23:30"))
+    encoded = encoder.encode(rows)
+    assert encoder.decode(encoded, np.random.default_rng(0)).equals(rows)
+    assert sorted(span.levels for span in encoder.spans) == [25, 35]
+    for wrong in ("10:30", "21:30"):
+        with pytest.raises(DataError, match="'b': 1 row with a cell that is not as long after 'a'"):
+            encoder.encode(frame(("22:00", wrong), ("22:00", "10:00")))
+    hours = [int(end[:2]) - int(start[:2]) for start, end in draw_legal(TIME, SHIFT).iter_rows()]
+    assert {hour % 24 for hour in hours} == set(range(13))
+    assert min(hours) < 0
 
 
 def test_time_is_clamped_to_the_range_between_the_two():

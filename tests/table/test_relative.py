@@ -6,7 +6,7 @@ import pytest
 from dpwgan.app.saved_model import describe_column, read_column
 from dpwgan.errors import DataError, SpecsError
 from dpwgan.table.specs import parse_specs
-from tests.table.relative import BASE, BEGAN, COUNT, DELAY, GROSS, NOON, STAY, frame, make
+from tests.table.relative import BASE, BEGAN, COUNT, DELAY, GROSS, NOON, SHIFT, STAY, TIME, frame, make
 
 MOMENTS, NUMBERS = (BEGAN, STAY, (NOON, "2023-06-03 08:00")), (BASE, GROSS, ("1.00", "2.50"))
 
@@ -53,6 +53,10 @@ def test_row_that_lies_wrong_is_refused_or_put_right(columns, cells, rule):
         (BEGAN, DELAY | {"step": "7 minutes"}, "'step' must be that of 'a'"),
         (BEGAN, STAY | {"step": "1 month"}, "to the day or finer"),
         (BEGAN | {"optional": True}, STAY, "may be missing"),
+        (TIME, SHIFT | {"max": "24 hours"}, "must lie within a day"),
+        (TIME, SHIFT | {"min": "-1 hours"}, "must lie within a day"),
+        (TIME | {"step": "7 minutes"}, SHIFT | {"step": "7 minutes", "max": "7 minutes"}, "'step' divide one"),
+        (TIME, SHIFT | {"step": "15 minutes"}, "'step' must be that of 'a'"),
         (BEGAN, STAY | {"max": "9000000 days"}, "the years 1 to 9999"),
         (BASE, GROSS | {"above": "b"}, "must name a number"),
         (BASE, GROSS | {"above": "z"}, "must name a number"),

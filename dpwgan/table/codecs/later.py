@@ -32,16 +32,19 @@ class LaterCodec(RelativeCodec, MomentCodec):
         return missing, starts // DAY * DAY if self._later.by_days else starts, illegal
 
     def count_steps(self, places: Steps, starts: Steps) -> Steps:
-        """The time between."""
-        return (places - starts - self._later.least) // self._later.step
+        """The time between, across midnight where there are no dates."""
+        between = places - starts
+        return ((between % DAY if self._later.written == "time" else between) - self._later.least) // self._later.step
 
     def write_places(self, starts: Steps, steps: Steps) -> pl.Series:
         """Writes moments."""
-        moments = pl.Series(starts + self._later.least + steps * self._later.step).cast(MOMENT)
-        return write_moments(moments, self._later)
+        moments = starts + self._later.least + steps * self._later.step
+        moments = moments % DAY if self._later.written == "time" else moments
+        return write_moments(pl.Series(moments).cast(MOMENT), self._later)
 
     def lie_right(self, frame: pl.DataFrame) -> pl.Series:
         """Looks at the time between."""
         own, start = (read_moments(frame.get_column(codec.name), codec.column) for codec in (self, self._earlier))
-        between = own.dt.date() - start.dt.date() if self._later.by_days else own - start
-        return between.dt.total_microseconds().is_between(self._later.least, self._later.most)
+        between = (own.dt.date() - start.dt.date() if self._later.by_days else own - start).dt.total_microseconds()
+        between = between % DAY if self._later.written == "time" else between
+        return between.is_between(self._later.least, self._later.most)

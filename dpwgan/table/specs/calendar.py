@@ -74,8 +74,10 @@ def _parse_later(keys: Keys, form: str, *, step: int, in_months: bool) -> LaterC
     """Reads a column of moments that are told by the time since another's."""
     kind, earlier = keys["type"], keys.earlier
     is_plain = isinstance(earlier, CalendarColumn) and not isinstance(earlier, LaterColumn)
-    if not isinstance(earlier, CalendarColumn) or not is_plain or "time" in (kind, earlier.written):
-        raise keys.refuse("'since' must name a date or datetime that is not told since another one, and stand in one")
+    if not isinstance(earlier, CalendarColumn) or not is_plain or (kind == "time") != (earlier.written == "time"):
+        raise keys.refuse(
+            "'since' must name a date or datetime, or in a time a time, that is not told since another one"
+        )
     if in_months or earlier.in_months:
         raise keys.refuse("'since' needs moments to the day or finer")
     least, most = (_read_span(keys, key) for key in ("min", "max"))
@@ -83,6 +85,11 @@ def _parse_later(keys: Keys, form: str, *, step: int, in_months: bool) -> LaterC
         raise keys.refuse("'min' is above 'max'")
     first, last = earlier.first, earlier.first + earlier.steps * earlier.step
     by_days = "date" in (kind, earlier.written) or most - least > _MOST_ELAPSED
+    if kind == "time":
+        if least < 0 or most >= DAY or DAY % step:
+            raise keys.refuse("beside 'since' a time's 'min' and 'max' must lie within a day, and 'step' divide one")
+        # It may lie beyond midnight, and then anywhere.
+        first, last = earlier.first % step - least, earlier.first % step - most + DAY - step
     if by_days:
         if least % DAY or most % DAY or DAY % step:
             raise keys.refuse("beside 'since', 'min' and 'max' must be whole days, and 'step' divide a day")
