@@ -341,7 +341,9 @@ def _read_journal(folder: Path) -> dict[str, Any]:
     if not all(isinstance(document.get(key), kind) for key, kind in _FORM.items()):
         raise _damaged(folder)
     try:
-        int(document["run"], 16)
+        for name in (document["run"], *document["lives"]):
+            int(name, 16)
+        json.dumps(document["acts"], ensure_ascii=False).encode()  # names that are no text are none of ours
         events = [line["event"] for line in document["spent"]]
         charges = [(line["label"], line["count"]) for line in document["spent"]]
         for act in document["acts"]:

@@ -17,7 +17,7 @@ from dpwgan.app.claim import Claim, build_claim, list_rules
 from dpwgan.app.claims.text import describe_accountant, describe_published
 from dpwgan.app.config import SynthesisConfig
 from dpwgan.app.logs import LOGGER
-from dpwgan.app.planning import RunPlan, discovery_label, resume_plan
+from dpwgan.app.planning import RunPlan, discovery_label, resume_plan, warn_of_noise
 from dpwgan.app.progress import ProgressCallback, ignore_progress
 from dpwgan.app.public_table import PublicTable
 from dpwgan.app.saved_model import describe_column, load_synthesizer, read_column
@@ -52,6 +52,7 @@ def open_journal(
 
     `cited`: digests of the files that were read beside table and specs, None for those that were not.
     """
+    warn_of_noise(run_plan)
     config = run_plan.config
     path = config.book
     book = None if path is None else read_book(path)

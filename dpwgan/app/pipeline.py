@@ -31,7 +31,7 @@ from dpwgan.app.delivery import Delivery, Voice
 from dpwgan.app.interruption import complete, pass_point_of_no_return
 from dpwgan.app.logs import LOGGER, print_lines, print_out
 from dpwgan.app.memory import BASE_BYTES, check_memory, choose_limit, gigabytes
-from dpwgan.app.planning import MemoryPlan, RunPlan
+from dpwgan.app.planning import MemoryPlan, RunPlan, warn_of_noise
 from dpwgan.app.progress import PATIENCE, duration, show_progress
 from dpwgan.app.sampling import check_condition
 from dpwgan.app.saved_model import check_model_folder
@@ -64,8 +64,6 @@ def run(config: RunConfig) -> None:
 
 
 def _run(config: RunConfig, schema: Schema, places: ExitStack) -> None:
-    if not config.leads and not config.voice.verbose:
-        LOGGER.setLevel(logging.ERROR)  # the chief says what all of them would
     LOGGER.debug("reading the table")
     table = read(config.data, schema, memory=config.synthesis.memory)
     synthesizer = Synthesizer(schema, codebook=config.codebook, **vars(config.synthesis))
@@ -73,6 +71,7 @@ def _run(config: RunConfig, schema: Schema, places: ExitStack) -> None:
     run_plan = synthesizer.plan(records=table.records)
     memory = run_plan.plan_memory(config.synthesis.memory)
     if config.check:
+        warn_of_noise(run_plan)
         show_check(run_plan, memory, voice=config.voice)
         return
     quick = run_plan.seconds < PATIENCE and not memory.on_disk and config.voice.log_format == "text"

@@ -262,14 +262,6 @@ def plan_run(schema: Schema, *, records: int, config: SynthesisConfig, spent: tu
         plan=_plan_method(schema, records=records, config=config, terms=terms),
     )
     _refuse_other_guarantee(run_plan)
-    for line in run_plan.plan.releases:
-        if line.label == ONE_WAYS_LABEL and line.stddev > _MUCH_NOISE * records:
-            LOGGER.warning(
-                "noise of %.0f on each count is %.0f%% of the rows: what fewer rows have in common, and the tails of "
-                "numbers, will be chance; a larger epsilon, more rows or fewer of each unit would help",
-                line.stddev,
-                100.0 * line.stddev / records,
-            )
     names = [column.name for column in schema.columns if isinstance(column, IdentifierColumn)]
     if names and unit.is_row and config.rows_per_unit is None and run_plan.unprotected is None:
         LOGGER.warning(
@@ -278,6 +270,19 @@ def plan_run(schema: Schema, *, records: int, config: SynthesisConfig, spent: tu
             quote(names[0]),
         )
     return run_plan
+
+
+def warn_of_noise(run_plan: RunPlan) -> None:
+    """Says so where the noise of one-way counts leaves little of a table. Privacy: sees public facts only."""
+    records = run_plan.shape.records
+    for line in run_plan.plan.releases:
+        if line.label == ONE_WAYS_LABEL and line.stddev > _MUCH_NOISE * records:
+            LOGGER.warning(
+                "noise of %.0f on each count is %.0f%% of the rows: what fewer rows have in common, and the tails of "
+                "numbers, will be chance; a larger epsilon, more rows or fewer of each unit would help",
+                line.stddev,
+                100.0 * line.stddev / records,
+            )
 
 
 def choose_unit(schema: Schema, config: SynthesisConfig) -> Unit:

@@ -340,7 +340,12 @@ def test_lists_of_cells_are_not_released_again_when_a_run_goes_on(tmp_path):
             "is damaged",
         ),
         (lambda folder: seal(folder, events={}), "is damaged"),
+        (
+            lambda folder: seal(folder, acts=[{"name": "\ud800", "dispensable": False, "charges": {}}]),
+            "is damaged",
+        ),
         (lambda folder: seal(folder, run="no number"), "is damaged"),
+        (lambda folder: seal(folder, lives=["no number"]), "is damaged"),
     ],
 )
 def test_checkpoint_is_refused_when_others_could_have_written_it(tmp_path, spoil, fragment):

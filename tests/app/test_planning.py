@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from dpwgan.app.config import SynthesisConfig
-from dpwgan.app.planning import DISCOVERY_SHARE, SECONDS_A_CELL, START_SECONDS, RunPlan, discovery_label, plan_run
+from dpwgan.app.planning import (
+    DISCOVERY_SHARE,
+    SECONDS_A_CELL,
+    START_SECONDS,
+    RunPlan,
+    discovery_label,
+    plan_run,
+    warn_of_noise,
+)
 from dpwgan.errors import DataError, PrivacyError, UsageError
 from dpwgan.privacy.events import Gaussian
 from dpwgan.privacy.journal import Spent
@@ -48,7 +56,7 @@ def test_delta_is_warned_about_when_it_is_above_one_over_n(caplog, delta, warned
 def test_noise_is_warned_about_when_counts_drown_in_it(caplog, records, rows_per_unit, share):
     columns = [replace(SEX, name=name) for name in ("sex", "smokes", "married")]
     with caplog.at_level("WARNING", logger="dpwgan"):
-        plan(*columns, records=records, method="query-gan", rows_per_unit=rows_per_unit)
+        warn_of_noise(plan(*columns, records=records, method="query-gan", rows_per_unit=rows_per_unit))
     assert ("of the rows: what fewer" in caplog.text) == (share is not None)
     assert share is None or f"on each count is {share}" in caplog.text
 
