@@ -242,8 +242,7 @@ def plan_run(schema: Schema, *, records: int, config: SynthesisConfig, spent: tu
     if schema.unit is not None and schema.unit.has_sizes:
         sizes = plan_sizes(terms)
         terms = replace(terms, other_charges=(*terms.other_charges, sizes.charge))
-        forms = len(list_forms(schema))
-        if schema.unit.kind_of_row is not None and forms * sizes.stddev > records:
+        if schema.unit.kind_of_row is not None and (forms := len(list_forms(schema))) * sizes.stddev > records:
             LOGGER.warning(
                 "units have %s forms by their rows of each kind, and noise of %.0f on each count is more than all "
                 "rows: most forms written will be chance; leave 'kind' out, or keep fewer rows of a unit",

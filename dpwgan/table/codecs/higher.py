@@ -17,7 +17,7 @@ class HigherCodec(RelativeCodec, NumberCodec):
 
     def __init__(self, column: HigherColumn, base: NumberCodec) -> None:
         super().__init__(column)
-        self._base, self._difference = base, column.difference
+        self._base, self._bounds = base, (Decimal(repr(column.least)), Decimal(repr(column.most)))
         self._steps_of_base = column.steps_per_unit // base.column.steps_per_unit
         self.sources, self.out_of_domain = (column.above,), column.out_of_domain
         self.lag, (self.least, self.most) = NumberCodec(column.difference), column.difference.find_ends()
@@ -45,5 +45,4 @@ class HigherCodec(RelativeCodec, NumberCodec):
         own, base = (
             frame.get_column(name).cast(pl.String).cast(kind, strict=False) for name in (self.name, *self.sources)
         )
-        least, most = (Decimal(repr(end)) for end in (self._difference.minimum, self._difference.maximum))
-        return (own - base).is_between(least, most)
+        return (own - base).is_between(*self._bounds)

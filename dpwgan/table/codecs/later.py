@@ -1,11 +1,15 @@
 """Dates and times encoded as the time since another column's, so that their order and distance are kept."""
 
+from typing import TypeVar
+
 import polars as pl
 
 from dpwgan.table.calendar import DAY, LaterColumn
 from dpwgan.table.codecs.moments import MomentCodec
 from dpwgan.table.codecs.relative import Read, RelativeCodec, Steps
 from dpwgan.table.moments import MOMENT, read_moments, write_moments
+
+Values = TypeVar("Values", Steps, pl.Series)
 
 
 class LaterCodec(RelativeCodec, MomentCodec):
@@ -32,19 +36,20 @@ class LaterCodec(RelativeCodec, MomentCodec):
         return missing, starts // DAY * DAY if self._later.by_days else starts, illegal
 
     def count_steps(self, places: Steps, starts: Steps) -> Steps:
-        """The time between, across midnight where there are no dates."""
-        between = places - starts
-        return ((between % DAY if self._later.written == "time" else between) - self._later.least) // self._later.step
+        """The time between."""
+        return (self._turn(places - starts) - self._later.least) // self._later.step
 
     def write_places(self, starts: Steps, steps: Steps) -> pl.Series:
         """Writes moments."""
-        moments = starts + self._later.least + steps * self._later.step
-        moments = moments % DAY if self._later.written == "time" else moments
+        moments = self._turn(starts + self._later.least + steps * self._later.step)
         return write_moments(pl.Series(moments).cast(MOMENT), self._later)
 
     def lie_right(self, frame: pl.DataFrame) -> pl.Series:
         """Looks at the time between."""
         own, start = (read_moments(frame.get_column(codec.name), codec.column) for codec in (self, self._earlier))
         between = (own.dt.date() - start.dt.date() if self._later.by_days else own - start).dt.total_microseconds()
-        between = between % DAY if self._later.written == "time" else between
-        return between.is_between(self._later.least, self._later.most)
+        return self._turn(between).is_between(self._later.least, self._later.most)
+
+    def _turn(self, values: Values) -> Values:
+        """Across midnight, where there are no dates."""
+        return values % DAY if self._later.written == "time" else values

@@ -85,11 +85,8 @@ def _parse_later(keys: Keys, form: str, *, step: int, in_months: bool) -> LaterC
         raise keys.refuse("'min' is above 'max'")
     first, last = earlier.first, earlier.first + earlier.steps * earlier.step
     by_days = "date" in (kind, earlier.written) or most - least > _MOST_ELAPSED
-    if kind == "time":
-        if least < 0 or most >= DAY or DAY % step:
-            raise keys.refuse("beside 'since' a time's 'min' and 'max' must lie within a day, and 'step' divide one")
-        # It may lie beyond midnight, and then anywhere.
-        first, last = earlier.first % step - least, earlier.first % step - most + DAY - step
+    if kind == "time" and (least < 0 or most >= DAY or DAY % step):
+        raise keys.refuse("beside 'since' a time's 'min' and 'max' must lie within a day, and 'step' divide one")
     if by_days:
         if least % DAY or most % DAY or DAY % step:
             raise keys.refuse("beside 'since', 'min' and 'max' must be whole days, and 'step' divide a day")
@@ -98,11 +95,14 @@ def _parse_later(keys: Keys, form: str, *, step: int, in_months: bool) -> LaterC
         raise keys.refuse(f"its 'step' must be that of {quote(earlier.name)}, and divide 'min' and 'max'")
     if earlier.missing and not keys.read_missing():
         raise keys.refuse(f"{quote(earlier.name)} may be missing: so may it, and 'missing' or 'optional' must say so")
-    if last + most > _LAST or first + least < _FIRST:
+    first, last = first + least, last + most
+    if kind == "time":
+        # Beyond midnight it may lie anywhere.
+        first, last = earlier.first % step, earlier.first % step + DAY - step
+    if last > _LAST or first < _FIRST:
         raise keys.refuse("its moments do not lie in the years 1 to 9999")
-    steps = (last + most - first - least) // step
     told: dict[str, Any] = {"since": earlier.name, "least": least, "most": most, "by_days": by_days}
-    return LaterColumn(first=first + least, step=step, steps=steps, **told, **_read_rest(keys, form))
+    return LaterColumn(first=first, step=step, steps=(last - first) // step, **told, **_read_rest(keys, form))
 
 
 def _read_rest(keys: Keys, form: str) -> dict[str, Any]:
