@@ -660,11 +660,12 @@ ACCEPTED = "accepted"
 
 HEAD = """# What each kind of bad input gets
 
-For users who met an error: by exit code, the **input** and the sentence on stderr that it gets. Written by
-`python -m tests.end_to_end.bad_inputs > docs/errors.md`; a test runs every input. After any code but 0 there is no new
-output, claim or temporary file. No message holds a cell: an internal error therefore names only the type of the
-exception and its place in the code. Where the system kills a run, a file .out.csv.*.tmp may stay; the next run into
-that output removes it.
+For users who met an error: find its exit code, then its sentence on stderr; the **input** before that is what gets it.
+After any code but 0 there is no new output, claim or temporary file. Where the system kills a run, a file
+.out.csv.*.tmp may stay; the next run into that output removes it. No message holds a cell, so an internal error names
+only the type of the exception and its place in the code.
+
+`python -m tests.end_to_end.bad_inputs > docs/errors.md` writes this page, and a test runs every input.
 """
 # So many sentences that begin alike share their beginning.
 ALIKE = 3
