@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from dpwgan.app.distinct import find_alike, tell_apart
 from dpwgan.app.sampling import RowSource
 from dpwgan.errors import SpecsError
 from dpwgan.privacy.randomness import branch
@@ -32,6 +33,8 @@ Integers = npt.NDArray[np.int64]
 _MOST_TURNS = 100
 # Where rows are left out for a condition, so many are drawn for each that is wanted, and so many at least.
 _FEW_FOR_EACH, _FEW = 20, 1024
+# A form of which so many units were made in vain is given up for others of as many rows.
+_IN_VAIN = 1_000
 # Rows next to each other among which units take theirs.
 _NEAR = 4096
 
@@ -56,10 +59,14 @@ def draw_chunks(
 
 
 class UnitSource:
-    """A model's rows in units: `shared` columns have one cell in all rows of each, and all rules are kept."""
+    """A model's rows in units: `shared` columns have one cell in all rows of each, and all rules are kept.
+
+    No two rows of a unit are alike in all its unique columns.
+    """
 
     def __init__(self, source: RowSource, encoder: TableEncoder, unit: UnitColumn) -> None:
-        self._source, self._encoder, self._shared = source, encoder, [*unit.shared]
+        self._source, self._encoder = source, encoder
+        self._shared, self._unique = [*unit.shared], [*unit.unique]
         # Rows to choose from: of few hardly two are alike.
         self._least = choose_step(len(encoder.header)) // 2
 
@@ -74,6 +81,7 @@ class UnitSource:
         made: list[Integers] = []
         forms, own = np.unique(units, axis=0, return_inverse=True)
         wanted, rows_of = np.bincount(own.ravel()), forms.sum(axis=1)
+        made_of, fine_of = np.zeros_like(wanted), np.zeros_like(wanted)
         for _ in range(_MOST_TURNS):
             left = np.repeat(np.arange(len(wanted)), wanted)
             rows_left = int(rows_of[left].sum())
@@ -86,6 +94,9 @@ class UnitSource:
             parts.append(frame[_list_rows(sizes, chosen)])
             made.append(sizes[chosen])
             wanted = wanted - np.bincount(tried[chosen], minlength=len(wanted))
+            made_of += np.bincount(tried, minlength=len(wanted))
+            fine_of += np.bincount(tried[fine], minlength=len(wanted))
+            wanted = _give_up_vain(wanted, rows_of, made_of, fine_of, rng=rng)
             if not wanted.any():
                 drawn = np.concatenate(made)
                 order = rng.permutation(len(drawn))
@@ -96,8 +107,8 @@ class UnitSource:
                 self._encoder.validate(named)
                 return named
         raise SpecsError(
-            "Hardly a unit that is put together keeps the rules between columns of units and others: mark fewer "
-            'columns as "of": "unit", or leave a rule out.'
+            "Hardly a unit that is put together keeps the rules between columns of units and others, or has no rows "
+            'alike in its "unique" columns: mark fewer columns as "of": "unit", or leave a rule out.'
         )
 
     def _put_together(
@@ -110,12 +121,19 @@ class UnitSource:
             values = self._encoder.read_values(rows, self._shared)
             by = sorted(self._shared, key=lambda name: values.get_column(name).n_unique())
             order = values.select(pl.arg_sort_by(by, nulls_last=True)).to_series().to_numpy()
-        order = order[_hand_out(read_kinds(rows, self._encoder.schema)[order], units, rng=rng)]
-        if not self._shared:
-            return rows[order], np.ones(len(sizes), np.bool_)
-        heads = order[starts + rng.integers(0, sizes)]
-        cells = rows.select(self._shared)[np.repeat(heads, sizes)]
-        frame, broken = self._encoder.put_cells(rows[order], cells)
+        kinds = read_kinds(rows, self._encoder.schema)
+        order = order[_hand_out(kinds[order], units, rng=rng)]
+        broken = np.zeros(len(order), np.bool_)
+        if self._unique:
+            keys = rows.select(pl.struct(self._unique).rank("dense")).to_series().to_numpy()[order]
+            of_units = np.repeat(np.arange(len(sizes)), sizes)
+            places = tell_apart(keys, of_units, kinds[order], rng=rng)
+            order, broken = order[places], find_alike(keys[places], of_units)
+        frame = rows[order]
+        if self._shared:
+            heads = order[starts + rng.integers(0, sizes)]
+            frame, by_rules = self._encoder.put_cells(frame, rows.select(self._shared)[np.repeat(heads, sizes)])
+            broken |= by_rules
         return frame, ~np.logical_or.reduceat(broken, starts)
 
 
@@ -180,6 +198,19 @@ def _choose(forms: Integers, fine: npt.NDArray[np.bool_], *, wanted: Integers, r
         count = min(int(wanted[form]), len(own))
         chosen.append(own[((np.arange(count) + rng.random()) * (len(own) / max(count, 1))).astype(np.int64)])
     return np.concatenate(chosen)
+
+
+def _give_up_vain(
+    wanted: Integers, rows_of: Integers, made_of: Integers, fine_of: Integers, *, rng: np.random.Generator
+) -> Integers:
+    """How many units of each form are wanted, where those made in vain are taken from others. Shapes: (forms,) each."""
+    wanted = wanted.copy()
+    for form in np.flatnonzero((wanted > 0) & (made_of >= _IN_VAIN) & (fine_of == 0)):
+        likely = np.where(rows_of == rows_of[form], fine_of, 0)
+        if likely.any():
+            count, wanted[form] = wanted[form], 0
+            wanted += rng.multinomial(count, likely / likely.sum())
+    return wanted
 
 
 def _list_rows(sizes: Integers, units: Integers) -> Integers:

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -31,8 +32,10 @@ def list_forms(schema: Schema) -> Places:
     if column is None:
         return np.arange(1, most + 1)[:, np.newaxis]
     kinds = len(column.tokens)
-    drawn = itertools.combinations_with_replacement(range(kinds + 1), most)
     # The last of them stands for no row.
+    drawn: Iterable[tuple[int, ...]] = itertools.combinations_with_replacement(range(kinds + 1), most)
+    if schema.unit is not None and schema.unit.has_kinds_once:
+        drawn = itertools.chain.from_iterable(itertools.combinations(range(kinds), rows + 1) for rows in range(most))
     return np.array([np.bincount(own, minlength=kinds + 1)[:-1] for own in drawn if own[0] < kinds], np.int64)
 
 

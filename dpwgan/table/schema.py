@@ -472,14 +472,16 @@ class UnitColumn(IdentifierColumn, kind="unit"):
     """The column that says whose a row is: of each unit at most `max_rows` are kept, and the cell itself is let go.
 
     Its cells are text that is compared to the letter; none may be empty. Where it is `written`, rows of the output are
-    put together into units with fresh names. `shared` columns have one cell in all rows of a unit; rows are told apart
-    by `kind_of_row`, if a column of categories says it. `sizes` are the shares of units with so many rows of each kind
+    put together into units with fresh names. `shared` columns have one cell in all rows of a unit, and no two rows of
+    one are alike in all `unique` columns, if there are any; rows are told apart by `kind_of_row`, if a column of
+    categories says it. `sizes` are the shares of units with so many rows of each kind
     (`dpwgan.table.forms.list_forms`): released numbers, none before they are, or where each unit has one row.
     """
 
     max_rows: int
     written: bool = False
     shared: tuple[str, ...] = ()
+    unique: tuple[str, ...] = ()
     kind_of_row: str | None = None
     sizes: tuple[float, ...] = ()
 
@@ -492,6 +494,11 @@ class UnitColumn(IdentifierColumn, kind="unit"):
     def has_sizes(self) -> bool:
         """Whether rows of the output are put together into units of several."""
         return self.written and self.max_rows > 1
+
+    @property
+    def has_kinds_once(self) -> bool:
+        """Whether no two rows of a unit are of one kind."""
+        return self.unique == (self.kind_of_row,)
 
 
 @dataclass(frozen=True, kw_only=True)

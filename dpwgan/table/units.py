@@ -52,6 +52,12 @@ class Units:
         of_units[self.of_rows] = cells
         return len(np.unique(self.of_rows[cells != of_units[self.of_rows]]))
 
+    def count_repeated(self, cells: npt.NDArray[np.uint64]) -> int:
+        """In how many units some rows are alike. Shapes: (n,)."""
+        order = np.lexsort((cells, self.of_rows))
+        units, cells = self.of_rows[order], cells[order]
+        return len(np.unique(units[1:][(units[1:] == units[:-1]) & (cells[1:] == cells[:-1])]))
+
     def choose(self, most: int, *, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
         """Chooses which rows are kept: of each unit at most so many, each choice as likely as another. Shapes: (n,).
 
@@ -74,15 +80,18 @@ class Units:
 def read_units(table: SourceTable, column: UnitColumn) -> SourceTable:
     """Reads whose each row of a table is, and counts how many rows are to be kept: `keep_rows` then chooses them.
 
-    Raises: DataError if the table lacks the column or a cell of it is empty, or in a column that units share two rows
-      of one are not alike, to the letter.
+    Raises: DataError if the table lacks the column or a cell of it is empty, or if two rows of a unit are not alike, to
+      the letter, in a column that it shares, or are alike in all its unique columns.
     """
     if column.name not in table.header:
         raise DataError(f"The header does not have {quote(column.name)}, which says whose a row is.")
-    shared = [name for name in column.shared if name in table.header]
+    shared, unique = ([name for name in names if name in table.header] for names in (column.shared, column.unique))
     hashes = [pl.col(name).hash() for name in shared]
+    together = [pl.struct(unique).hash().alias(unique[0])] if unique else []
     frame = pl.concat(
-        part.select(pl.col(column.name, *shared).cast(pl.String).fill_null("")).with_columns(hashes)
+        part.select(pl.col(column.name, *shared, *unique).cast(pl.String).fill_null(""))
+        .with_columns(*hashes, *together)
+        .drop(unique[1:])
         for part in table.frames()
     )
     cells = frame.get_column(column.name)
@@ -99,6 +108,12 @@ def read_units(table: SourceTable, column: UnitColumn) -> SourceTable:
                 f"Column {quote(name)}: not the same cell in all rows of a unit, which the specs say it has, in "
                 f"{split:,} of {len(units.sizes):,} units."
             )
+    repeated = units.count_repeated(frame.get_column(unique[0]).to_numpy()) if unique else 0
+    if repeated:
+        raise DataError(
+            f"Column{'s' * (len(unique) > 1)} {', '.join(map(quote, unique))}: alike in two rows of a unit, which the "
+            f"specs say none are, in {repeated:,} of {len(units.sizes):,} units."
+        )
     return replace(table, records=units.count_kept(column.max_rows), units=units)
 
 

@@ -367,6 +367,14 @@ CASES: tuple[Case, ...] = (
         65,
         specs(unit=two_rows("member"), member={"type": "integer", "uuid": True}, age={**SPECS["age"], "of": "unit"}),
     ),
+    refuse(
+        "rows of a unit alike in its unique columns",
+        65,
+        specs(
+            unit={**two_rows("member"), "unique": ["colour"]},
+            member={"type": "integer", "uuid": True},
+        ),
+    ),
     refuse("a table without the unit's column", 65, specs(unit=two_rows("person"))),
     refuse("a row that breaks a rule between columns", 65, specs(rules=["age < 50 OR member = 0"])),
     refuse(

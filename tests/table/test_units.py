@@ -1,7 +1,9 @@
 """Whose rows are whose, and which are kept: by places and randomness alone, and each choice as likely as another."""
 
 from collections import Counter
-from itertools import pairwise
+from contextlib import nullcontext
+from dataclasses import replace
+from itertools import pairwise, product
 
 import numpy as np
 import polars as pl
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpwgan.errors import DataError, SpecsError
+from dpwgan.table.forms import list_forms
 from dpwgan.table.schema import UnitColumn
 from dpwgan.table.source import SourceTable, make_piece, make_table
 from dpwgan.table.specs import parse_specs
@@ -124,6 +127,38 @@ def test_a_unit_that_is_not_alike_is_refused_by_column_and_count():
     read_units(make_table(pl.DataFrame({**columns, "rent": ["5", "6", "7", "5", "6"]})), rent)
 
 
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_a_unit_with_rows_alike_in_its_unique_columns_is_refused_by_their_names_and_count(pieces):
+    columns = {"name": list("abcab"), "year": list("12312"), "month": list("12334")}
+    whole = pl.DataFrame(columns)
+    parts = [whole.slice(first, -(-5 // pieces)) for first in range(0, 5, -(-5 // pieces))]
+    table = SourceTable(header=(*columns,), records=5, pieces=lambda: iter([make_piece(part) for part in parts]))
+    unit = UnitColumn(name="name", max_rows=2, written=True, unique=("year",))
+    with pytest.raises(DataError, match=r"^Column 'year': alike in two rows of a unit, .* in 2 of 3 units\.$"):
+        read_units(table, unit)
+    # Both of a's rows are of year 1, and of months 1 and 3.
+    assert read_units(table, replace(unit, unique=("year", "month"))).records == 5
+    again = make_table(whole.with_columns(month=pl.Series(list("12314"))))
+    with pytest.raises(DataError, match=r"^Columns 'year', 'month': alike in two rows of a unit, .* in 1 of 3 units"):
+        read_units(again, replace(unit, unique=("year", "month")))
+
+
+@pytest.mark.parametrize("role", [ROLE, {"type": "integer", "min": 0, "max": 4}, {"type": "boolean", "missing": ["?"]}])
+def test_a_unit_may_have_as_many_rows_as_its_unique_columns_have_cells(role):
+    cells = 3 if role["type"] == "boolean" else 5
+    for most, sound in ((cells, True), (cells + 1, False)):
+        specs = {"unit": {**UNIT, "max_rows": most, "unique": ["role"]}, **NAMED, "role": role}
+        with nullcontext() if sound else pytest.raises(SpecsError, match=f"have {cells} different rows"):
+            parse_specs(specs, sha256="0" * 64)
+
+
+def test_a_unit_has_each_kind_at_most_once_where_kinds_are_unique():
+    document = {"unit": {**UNIT, "max_rows": 3, "unique": ["role"], "kind": "role"}, **NAMED, "role": ROLE}
+    forms = list_forms(parse_specs(document, sha256="0" * 64))
+    assert {tuple(form) for form in forms} == {form for form in product((0, 1), repeat=5) if 0 < sum(form) <= 3}
+    assert len(forms) == 5 + 10 + 10
+
+
 def test_a_table_that_grew_is_refused():
     table = _read(["a", "a", "b"], most=1)
     longer = SourceTable(
@@ -154,6 +189,17 @@ def test_a_table_that_grew_is_refused():
         ({**UNIT, "kind": "role"}, {}, "'role' tells of it what shows by its names alone"),
         ({**UNIT, "kind": "age"}, NAMED, "'kind' must name an enum"),
         ({**UNIT, "max_rows": 30, "kind": "role"}, {**NAMED, "role": ROLE}, "are 324,631 forms of it; 10,000 will do"),
+        ({**UNIT, "unique": ["role"]}, {"role": ROLE}, "'role' tells of it what shows by its names alone"),
+        ({**UNIT, "unique": ["wave"]}, NAMED, "'unique' names 'wave', which must be a column that is trained"),
+        ({**UNIT, "unique": ["person"]}, NAMED, "'unique' names 'person', which must be"),
+        ({**UNIT, "unique": ["born"]}, {**NAMED, "born": BORN}, "'unique' names 'born', which must be .* not its own"),
+        ({**UNIT, "unique": []}, NAMED, "'unique' must have at least 1"),
+        ({**UNIT, "max_rows": 6, "unique": ["role"]}, {**NAMED, "role": ROLE}, "have 5 different rows, .* to keep 6"),
+        (
+            {**UNIT, "max_rows": 14, "unique": ["role"], "kind": "role"},
+            {**NAMED, "role": {**ROLE, "count": 14}},
+            "are 16,383 forms of it; 10,000 will do",
+        ),
         (AGE, {"rent": {**AGE, "of": "unit"}}, "'rent' in the specs: 'of' says whose it is"),
         (UNIT, {**NAMED, "rent": {**AGE, "of": "rows"}}, "'of' must be 'unit'"),
     ],

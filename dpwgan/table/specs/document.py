@@ -18,7 +18,7 @@ from dpwgan.table.specs.keys import Keys
 from dpwgan.table.specs.layout import expand_layout, refuse_layout
 from dpwgan.table.specs.problems import Problems
 from dpwgan.table.specs.rules import add_rules
-from dpwgan.table.specs.unit import check_kind, take_unit
+from dpwgan.table.specs.unit import check_unit, take_unit
 from dpwgan.table.stream import read_public
 
 
@@ -142,10 +142,9 @@ def survey_specs(
     with problems.gathered():
         if label is not None and not isinstance(label, CategoricalColumn | UndiscoveredColumn):
             raise refuse_layout(f"its 'label', {quote(label.name)}, must be a column of categories, of the type 'enum'")
-    kind = None if unit is None or problems.found else unit.kind_of_row
-    with problems.gathered():
-        if unit is not None and kind is not None:
-            check_kind(unit, parsed.get(kind))
+    if unit is not None and not problems.found:
+        with problems.gathered():
+            check_unit(unit, parsed)
     ordered = (*(parsed[name] for name in columns if name in parsed), *([] if unit is None else [unit]))
     waived = tuple(name for name, given in keys.items() if given.waives_range)
     schema = Schema(columns=ordered, sha256=sha256, layout=None if problems.found else layout, waived=waived)

@@ -6,7 +6,17 @@ from functools import partial
 from typing import Any
 
 from dpwgan.errors import quote
-from dpwgan.table.schema import CategoricalColumn, Column, IdentifierColumn, UnitColumn
+from dpwgan.table.calendar import CalendarColumn, LaterColumn
+from dpwgan.table.schema import (
+    CategoricalColumn,
+    Column,
+    HigherColumn,
+    IdentifierColumn,
+    NumericColumn,
+    TrainedColumn,
+    UndiscoveredColumn,
+    UnitColumn,
+)
 from dpwgan.table.specs.columns import parse_identifier
 from dpwgan.table.specs.keys import UNIT, Keys, declares, refuse_column, refuse_key
 
@@ -33,11 +43,11 @@ def take_unit(columns: Mapping[str, dict[str, Any]]) -> tuple[dict[str, dict[str
             f'its column, {quote(name)}, is listed as another type than "drop" or row names ("uuid": true), and never '
             "trained: leave it out of the list"
         )
-    kind = columns[UNIT].get("kind")
-    if (shared or kind) and not own.get("uuid"):
+    kind, unique = columns[UNIT].get("kind"), tuple(columns[UNIT].get("unique", ()))
+    told = (*([kind] if kind else []), *shared, *unique)
+    if told and not own.get("uuid"):
         raise refuse_unit(
-            f"{quote(kind or shared[0])} tells of it what shows by its names alone: list {quote(name)} with "
-            '"uuid": true'
+            f'{quote(told[0])} tells of it what shows by its names alone: list {quote(name)} with "uuid": true'
         )
     for column in shared:
         keys = columns[column]
@@ -55,17 +65,48 @@ def take_unit(columns: Mapping[str, dict[str, Any]]) -> tuple[dict[str, dict[str
         start=names.start,
         width=names.width,
         shared=shared,
+        unique=unique,
         kind_of_row=kind,
     )
     return {other: keys for other, keys in columns.items() if other not in (UNIT, name)}, unit
 
 
-def check_kind(unit: UnitColumn, column: Column | None) -> None:
-    """Makes sure that a column can say of which kind a unit's row is. Raises: SpecsError."""
-    if not isinstance(column, CategoricalColumn) or column.name in unit.shared:
+def check_unit(unit: UnitColumn, columns: Mapping[str, Column]) -> None:
+    """Makes sure that columns can say of which kind a unit's row is, and which of its rows. Raises: SpecsError."""
+    most = 1.0
+    for name in unit.unique:
+        column = columns.get(name)
+        if not isinstance(column, TrainedColumn | UndiscoveredColumn) or name in unit.shared:
+            raise refuse_unit(
+                f"its 'unique' names {quote(name)}, which must be a column that is trained and not its own"
+            )
+        most *= _count_cells(column)
+    if unit.unique and most < unit.max_rows:
+        raise refuse_unit(
+            f"its 'unique' columns have {most:.0f} different rows, and it is to keep {unit.max_rows}: lower 'max_rows'"
+        )
+    if unit.kind_of_row is None:
+        return
+    kind = columns.get(unit.kind_of_row)
+    if not isinstance(kind, CategoricalColumn) or kind.name in unit.shared:
         raise refuse_unit("its 'kind' must name an enum that lists its cells, and is not the unit's own")
-    forms = math.comb(unit.max_rows + len(column.tokens), unit.max_rows) - 1
+    kinds, rows = len(kind.tokens), unit.max_rows
+    forms = math.comb(rows + kinds, rows) - 1
+    if unit.has_kinds_once:
+        forms = sum(math.comb(kinds, some + 1) for some in range(rows))
     if forms > MOST_FORMS:
         raise refuse_unit(
             f"with so many rows, of so many kinds, there are {forms:,} forms of it; {MOST_FORMS:,} will do"
         )
+
+
+def _count_cells(column: Column) -> float:
+    """How many different cells a column may have, where that is told by itself."""
+    if isinstance(column, CategoricalColumn):
+        return len(column.tokens)
+    if isinstance(column, NumericColumn) and not isinstance(column, HigherColumn):
+        low, high = column.find_ends()
+        return high - low + 1 + len(column.missing)
+    if isinstance(column, CalendarColumn) and not isinstance(column, LaterColumn):
+        return column.steps + 1 + len(column.missing)
+    return math.inf

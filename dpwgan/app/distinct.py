@@ -1,0 +1,73 @@
+"""Rows of units change places until no two of one unit are alike in the columns that tell its rows apart.
+
+Rows by themselves know of no unit: of twelve months drawn for a household some come twice. In each turn every row that
+is like another one of its unit may change places with a row drawn at random, and does where no more are alike for it.
+In the end the rows of one key lie in their old order in the places that this key has: which keys each unit has was all
+that had to be found, and so its rows come from next to where they were.
+Privacy: post-processing of releases.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+_MOST_TURNS = 200
+
+
+def find_alike(keys: Integers, units: Integers, *, rng: np.random.Generator | None = None) -> Flags:
+    """Which rows have the key of another row of their unit, but for one of each such key, by chance if `rng` is given.
+
+    Shapes: (n,) keys, (n,) units.
+    """
+    tie = np.arange(len(keys)) if rng is None else rng.permutation(len(keys))
+    order = np.lexsort((tie, keys, units))
+    alike = np.zeros(len(keys), np.bool_)
+    alike[order[1:]] = (units[order[1:]] == units[order[:-1]]) & (keys[order[1:]] == keys[order[:-1]])
+    return alike
+
+
+def tell_apart(keys: Integers, units: Integers, kinds: npt.NDArray[np.int32], *, rng: np.random.Generator) -> Integers:
+    """Which row each place of units takes, one of its kind, so that few units or none have a key twice.
+
+    Where keys are as few as places of a unit, some units always do: those that others left no better rows.
+    Shapes: (n,) keys from 0 up, units and kinds, to (n,).
+    """
+    rows, width = np.arange(len(keys)), int(keys.max()) + 1
+    by_kind = np.argsort(kinds, kind="stable")
+    for turn in range(_MOST_TURNS):
+        own = keys[rows]
+        alike = find_alike(own, units, rng=rng)
+        places = np.flatnonzero(alike)
+        if not len(places):
+            break
+        # By turns with any row, and with those that are themselves alike, as what one unit has twice others lack.
+        others = _draw_of_kind(by_kind if turn % 2 else by_kind[alike[by_kind]], kinds, places, rng=rng)
+        cells = np.sort(units * width + own)
+
+        def count(units: Integers, keys: Integers, cells: Integers = cells) -> Integers:
+            asked = units * width + keys
+            return np.searchsorted(cells, asked, "right") - np.searchsorted(cells, asked, "left")
+
+        more = 0 + (count(units[others], own[places]) > 0) + (count(units[places], own[others]) > 0)
+        fewer = 1 + (count(units[others], own[others]) > 1)
+        fine = np.flatnonzero((units[others] != units[places]) & (more <= fewer))
+        # One exchange a unit and turn: what is counted holds for it alone.
+        pairs = np.stack([places[fine], others[fine]])[:, rng.permutation(len(fine))]
+        _, firsts = np.unique(units[pairs.T], return_index=True)
+        both = np.bincount(firsts // 2, minlength=len(fine)) == 2
+        rows[pairs[:, both]] = rows[pairs[::-1, both]]
+    order = np.arange(len(keys))
+    found: Integers = np.empty_like(rows)
+    found[np.lexsort((order, keys[rows], kinds))] = np.lexsort((order, keys, kinds))
+    return found
+
+
+def _draw_of_kind(
+    pool: Integers, kinds: npt.NDArray[np.int32], places: Integers, *, rng: np.random.Generator
+) -> Integers:
+    """For each place another of its kind, out of a pool that is sorted by kinds."""
+    first, last = (np.searchsorted(kinds[pool], kinds[places], side) for side in ("left", "right"))
+    drawn: Integers = pool[first + (rng.random(len(places)) * (last - first)).astype(np.int64)]
+    return drawn
