@@ -106,6 +106,11 @@ def draft(name: str, **more: Any) -> tuple[str, dict[str, dict[str, Any]]]:
     return draft_specs((FOLDER / name).read_bytes(), **more)
 
 
+def survey(specs: dict[str, Any]) -> Problems:
+    survey_specs(specs, problems := Problems(), sha256="")
+    return problems
+
+
 def test_every_kind_has_a_dictionary_here_when_counted():
     assert {Path(name).stem for name in DRAFTS} == set(KINDS)
     assert {path.name for path in FOLDER.iterdir()} == {*DRAFTS, "README.md"}
@@ -121,8 +126,7 @@ def test_dictionary_is_recognised_and_drafted_column_by_column(name):
 @pytest.mark.parametrize("name", DRAFTS)
 def test_nulls_are_all_that_is_wrong_with_a_draft_when_it_is_read_as_specs(name):
     _, specs = draft(name)
-    problems = Problems()
-    survey_specs(json.loads(format_draft(specs)), problems, sha256="")
+    problems = survey(json.loads(format_draft(specs)))
     assert problems.columns == {name for name, keys in specs.items() if list_holes(keys)}
     assert all("still to be filled in" in str(error) for error in problems.found)
 
@@ -216,8 +220,7 @@ def test_spellings_count_once_when_they_differ_in_case_alone():
 def test_what_means_not_available_is_no_value_as_well(said, drafted):
     keys = Entry(name="a", **said).write()
     assert keys == drafted
-    survey_specs({"a": keys}, problems := Problems(), sha256="")
-    assert not problems.found
+    assert not survey({"a": keys}).found
 
 
 @pytest.mark.parametrize(
@@ -240,16 +243,14 @@ def test_moments_of_csvw_are_in_utc_where_their_range_is():
     columns = [{"name": "a", "datatype": told, "required": True}]
     _, specs = draft_specs(json.dumps({"tableSchema": {"columns": columns}}).encode())
     assert specs["a"]["format"] == "%Y-%m-%dT%H:%M:%SZ"
-    survey_specs(specs, problems := Problems(), sha256="")
-    assert not problems.found
+    assert not survey(specs).found
 
 
 def test_month_of_frictionless_is_a_date():
     field = {"name": "a", "type": "yearmonth", "constraints": {"minimum": "2020-01", "maximum": "2021-12"}}
     _, specs = draft_specs(json.dumps({"fields": [field]}).encode())
     assert specs["a"] == {"type": "date", "format": "%Y-%m", "min": "2020-01", "max": "2021-12", "optional": True}
-    survey_specs(specs, problems := Problems(), sha256="")
-    assert not problems.found
+    assert not survey(specs).found
 
 
 def test_draft_is_json_with_a_column_a_line_when_written():
