@@ -34,6 +34,11 @@ def suggest(name: str, known: Iterable[str], *, show: Callable[[str], str] = str
     return f" (did you mean {show(close[0])}?)" if close else ""
 
 
+def say_why(error: OSError) -> str:
+    """Why the system refused, in its own words where it has some."""
+    return error.strerror or type(error).__name__
+
+
 class DpwganError(Exception):
     """A failure with one sentence for the user and a documented exit code."""
 

@@ -35,7 +35,7 @@ from dpwgan.app.saved_model import (
     save_model,
 )
 from dpwgan.app.together import draw_chunks
-from dpwgan.errors import InputError, UsageError
+from dpwgan.errors import InputError, UsageError, say_why
 from dpwgan.methods.base import FittedSynthesizer
 from dpwgan.methods.registry import finds_intervals, make_settings
 from dpwgan.privacy.journal import Journal
@@ -433,4 +433,4 @@ def _digest_codebook(path: str | os.PathLike[str]) -> str:
     try:
         return hashlib.sha256(read_public(Path(path))).hexdigest()
     except OSError as error:
-        raise InputError(f"the codebook cannot be read: {error.strerror or type(error).__name__}") from None
+        raise InputError(f"the codebook cannot be read: {say_why(error)}") from None

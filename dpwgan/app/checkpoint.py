@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from dpwgan.app.folders import create_file, read_file, refuse_shared
-from dpwgan.errors import DpwganError, InputError, OutputError, TransferError, UsageError
+from dpwgan.errors import DpwganError, InputError, OutputError, TransferError, UsageError, say_why
 from dpwgan.privacy.events import Event, read_event
 from dpwgan.privacy.journal import Arrays, Journal
 from dpwgan.table.places import sync
@@ -234,7 +234,7 @@ class Checkpoint(Journal):
         except OSError as error:
             with suppress(OSError):
                 temporary.unlink()
-            raise TransferError(f"the checkpoint cannot be written: {error.strerror or type(error).__name__}") from None
+            raise TransferError(f"the checkpoint cannot be written: {say_why(error)}") from None
 
 
 def open_checkpoint(folder: Path, *, facts: Mapping[str, Any], resume: bool) -> Checkpoint:
@@ -285,8 +285,7 @@ def open_checkpoint(folder: Path, *, facts: Mapping[str, Any], resume: bool) -> 
 
 
 def _say_cannot(folder: Path, what: str, error: OSError) -> OutputError:
-    reason = error.strerror or type(error).__name__
-    return OutputError(f"the folder {str(folder)!r} for the checkpoint cannot be {what}: {reason}")
+    return OutputError(f"the folder {str(folder)!r} for the checkpoint cannot be {what}: {say_why(error)}")
 
 
 def _refuse_occupied(folder: Path) -> None:
@@ -389,7 +388,7 @@ def _unseal(path: Path, *, key: str) -> bytes:
     try:
         sealed = read_file(path, own=True)
     except OSError as error:
-        raise InputError(f"the checkpoint cannot be read: {error.strerror or type(error).__name__}") from None
+        raise InputError(f"the checkpoint cannot be read: {say_why(error)}") from None
     body = sealed.partition(b"\n")[2]
     if sealed != _seal(path.name, body, key=key):
         raise _damaged(path.parent)

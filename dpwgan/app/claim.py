@@ -227,7 +227,14 @@ def build_claim(
         "why_no_guarantee": reason,
         "warnings": list_weaknesses(asked, records=records) if reason is None else [],
         "published": published.describe() if published is not None else None,
-        "budget": _describe_budget(asked, proved, relation=relation, delta_chosen_by=delta_chosen_by),
+        "budget": {
+            "epsilon_asked": asked.epsilon,
+            "epsilon_spent": proved.epsilon if proved is not None else None,
+            "delta_asked": asked.delta,
+            "delta_spent": proved.delta if proved is not None else None,
+            "delta_chosen_by": delta_chosen_by,
+            "neighbouring_relation": relation.value,
+        },
         "accountant": _finite(
             {**accountant, "assumptions": list(proved.assumptions) if proved is not None else [NOTHING_ASSUMED]}
         ),
@@ -246,7 +253,13 @@ def build_claim(
             **({} if public_table is None else {"table": dict(public_table)}),
             "other": OTHER_PUBLIC,
         },
-        "columns": _describe_columns(domains, waived=waived, rules=rules),
+        "columns": {
+            "formats": FORMATS,
+            "domains_from_codebook": sorted(domains.get("codebook", ())),
+            "domains_paid_for": sorted(domains.get("private", ())),
+            "domains_waived": waived,
+            **({"rules": [dict(rule) for rule in rules]} if rules else {}),
+        },
         "output": {},
         "method": {**method, "settings": _finite(dict(settings))},
         "certificate": certificate.describe() if certificate is not None else None,
@@ -257,31 +270,6 @@ def build_claim(
     _put_output(document, rows=rows, chosen_by=rows_chosen_by, from_saved_model=False)
     document["summary"] = summarise(document)
     return Claim(document=document)
-
-
-def _describe_budget(
-    asked: Budget, proved: PrivacyGuarantee | None, *, relation: NeighboringRelation, delta_chosen_by: str
-) -> dict[str, Any]:
-    return {
-        "epsilon_asked": asked.epsilon,
-        "epsilon_spent": proved.epsilon if proved is not None else None,
-        "delta_asked": asked.delta,
-        "delta_spent": proved.delta if proved is not None else None,
-        "delta_chosen_by": delta_chosen_by,
-        "neighbouring_relation": relation.value,
-    }
-
-
-def _describe_columns(
-    domains: Mapping[str, Sequence[str]], *, waived: Sequence[str], rules: Sequence[Mapping[str, str]]
-) -> dict[str, Any]:
-    return {
-        "formats": FORMATS,
-        "domains_from_codebook": sorted(domains.get("codebook", ())),
-        "domains_paid_for": sorted(domains.get("private", ())),
-        "domains_waived": waived,
-        **({"rules": [dict(rule) for rule in rules]} if rules else {}),
-    }
 
 
 def _list_not_covered(unit: Unit, book: Mapping[str, Any] | None) -> list[str]:

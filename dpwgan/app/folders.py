@@ -7,7 +7,7 @@ import os
 import stat
 from pathlib import Path
 
-from dpwgan.errors import InputError
+from dpwgan.errors import InputError, say_why
 
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
@@ -48,7 +48,7 @@ def _open(path: Path, flags: int, *, own: bool) -> int:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise InputError(f"{str(path)!r} cannot be read: {error.strerror or type(error).__name__}") from None
+        raise InputError(f"{str(path)!r} cannot be read: {say_why(error)}") from None
     status = os.fstat(descriptor)
     if status.st_mode & _OTHERS:
         os.close(descriptor)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpwgan.app.memory import BASE_BYTES, check_memory, choose_limit
-from dpwgan.errors import DataError, InputError, UsageError
+from dpwgan.errors import DataError, InputError, UsageError, say_why
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.reader import open_table
@@ -52,9 +52,7 @@ def read_public_table(path: str | os.PathLike[str], schema: Schema, *, memory: i
     except FileNotFoundError:
         raise InputError(f"the public table {name!r} does not exist") from None
     except OSError as error:
-        raise InputError(
-            f"the public table {name!r} cannot be read: {error.strerror or type(error).__name__}"
-        ) from None
+        raise InputError(f"the public table {name!r} cannot be read: {say_why(error)}") from None
     try:
         table = open_table(name, schema)
         needed = BASE_BYTES + _BYTES_A_CELL * table.records * len(table.header)

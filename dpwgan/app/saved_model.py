@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from dpwgan.app.claim import Claim, read_claim
 from dpwgan.app.folders import read_file, refuse_shared
 from dpwgan.critic.sampler import MlpSampler
-from dpwgan.errors import InputError, OutputError
+from dpwgan.errors import InputError, OutputError, say_why
 from dpwgan.gaussians.projected_gaussian import PROJECTED_FILE, ClassSampler
 from dpwgan.images.sampler import GaussianImages
 from dpwgan.marginals.mixture_sampler import MIXTURE_FILE, MixtureSampler
@@ -77,7 +77,7 @@ def save_model(target: Path, fitted: FittedSynthesizer, description: ModelDescri
             shutil.rmtree(staged, ignore_errors=True)
             raise
     except OSError as error:
-        raise OutputError(f"the model cannot be saved: {error.strerror or type(error).__name__}") from None
+        raise OutputError(f"the model cannot be saved: {say_why(error)}") from None
 
 
 def check_model_folder(target: Path) -> None:
@@ -92,9 +92,7 @@ def check_model_folder(target: Path) -> None:
         staged.mkdir(mode=0o700)
         staged.rmdir()
     except OSError as error:
-        raise OutputError(
-            f"the folder {str(target)!r} for the model cannot be created: {error.strerror or type(error).__name__}"
-        ) from None
+        raise OutputError(f"the folder {str(target)!r} for the model cannot be created: {say_why(error)}") from None
 
 
 def write_description(folder: Path, description: ModelDescription, *, claim: Claim) -> None:

@@ -13,7 +13,7 @@ from dpwgan.app.config import RunConfig
 from dpwgan.app.interruption import Interrupted
 from dpwgan.app.logs import LOGGER
 from dpwgan.app.planning import RunPlan
-from dpwgan.errors import DpwganError, InputError, ResourceError, UsageError
+from dpwgan.errors import DpwganError, InputError, ResourceError, UsageError, say_why
 from dpwgan.methods.base import SharedMethod
 from dpwgan.privacy.journal import Journal
 from dpwgan.privacy.ledger import Ledger
@@ -160,7 +160,7 @@ def _digest(path: str) -> bytes:
                 while piece := file.read(_PIECE):
                     digest.update(piece)
     except OSError as error:
-        raise InputError(f"the table cannot be read: {error.strerror or type(error).__name__}") from None
+        raise InputError(f"the table cannot be read: {say_why(error)}") from None
     return digest.digest()
 
 

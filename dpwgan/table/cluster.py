@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from dpwgan.errors import ResourceError, UsageError
+from dpwgan.errors import ResourceError, UsageError, say_why
 
 VARIABLE = "TF_CONFIG"
 # An orchestrator may have to pull an image on each machine first.
@@ -102,8 +102,7 @@ def _listen(port: int) -> Any:
     try:
         return socket.create_server(("", port), backlog=1024)
     except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise ResourceError(f"this worker cannot listen on its port {port}: {reason}") from None
+        raise ResourceError(f"this worker cannot listen on its port {port}: {say_why(error)}") from None
 
 
 def _answers(address: str) -> bool:

@@ -31,6 +31,13 @@ def choose_passing_name(target: Path) -> Path:
     return target.parent / f"{_stem(target)}.{secrets.token_hex(8)}.tmp"
 
 
+def write_all(descriptor: int, data: bytes | memoryview) -> None:
+    """Writes all of it, however little the system takes at a time. Raises: OSError."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
 def sync(path: Path) -> None:
     """Has what a file holds, or the names in a folder, outlive the machine. Raises: OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -291,9 +291,7 @@ class NumericColumn(TrainedColumn, kind="numeric"):
 
     def choose_type(self, schema: "Schema") -> CellType:
         """Numbers, unless they have leading zeros or a code that means not available is no such number."""
-        if self.width > 1:
-            return "text", "" in self.missing
-        return _hold_numbers(whole=self.integer and not self.decimals, missing=self.missing)
+        return _hold_numbers(whole=self.integer and not self.decimals, width=self.width, missing=self.missing)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -390,10 +388,7 @@ class DerivedColumn(Column, kind="derived"):
             return _hold_listed((*self.mapping.values(), *own))
         source = schema.by_name[self.source]
         through = source.missing if isinstance(source, TrainedColumn) else ()
-        missing = own or through
-        if self.width > 1:
-            return "text", "" in missing
-        return _hold_numbers(whole=not self.decimals, missing=missing)
+        return _hold_numbers(whole=not self.decimals, width=self.width, missing=own or through)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -413,9 +408,10 @@ class ComputedColumn(Column, kind="computed"):
 
     def choose_type(self, schema: "Schema") -> CellType:
         """Numbers if the expression gives them, unless they are written otherwise; NULL may come up anywhere."""
-        if self.gives == "text" or self.width > 1:
+        if self.gives == "text":
             return "text", not self.missing
-        return _hold_numbers(whole=self.gives == "whole" and not self.decimals, missing=(self.missing,))
+        whole = self.gives == "whole" and not self.decimals
+        return _hold_numbers(whole=whole, width=self.width, missing=(self.missing,))
 
 
 FunctionColumn = DerivedColumn | ComputedColumn
@@ -630,9 +626,11 @@ def _hold_listed(cells: Iterable[str]) -> CellType:
     return ("whole" if all(map(_is_plain_integer, listed - {""})) else "text"), "" in listed
 
 
-def _hold_numbers(*, whole: bool, missing: tuple[str, ...]) -> CellType:
-    """Widens the type of a column's numbers until it holds the codes that mean not available."""
+def _hold_numbers(*, whole: bool, width: int, missing: tuple[str, ...]) -> CellType:
+    """Widens the type of a column's numbers until it holds leading zeros and the codes that mean not available."""
     codes = [code for code in missing if code]
+    if width > 1:
+        return "text", "" in missing
     if whole and all(map(_is_plain_integer, codes)):
         return "whole", "" in missing
     if not whole and all(read_number(code) is not None for code in codes):

@@ -24,7 +24,7 @@ from dpwgan.errors import DpwganError, OutputError, TransferError
 from dpwgan.table.arrays import pack_table
 from dpwgan.table.csv import write_header, write_rows
 from dpwgan.table.parquet import ParquetWriter
-from dpwgan.table.places import choose_passing_name, goes_to_stream, sync
+from dpwgan.table.places import choose_passing_name, goes_to_stream, sync, write_all
 from dpwgan.table.reader import get_format
 from dpwgan.table.schema import Schema
 from dpwgan.table.threads import map_in_order
@@ -165,7 +165,7 @@ class _BesideFile:
 
     def write(self, data: bytes | memoryview) -> None:
         with _telling(self._shown):
-            _write_all(self._descriptor, data)
+            write_all(self._descriptor, data)
 
     def finish(self) -> None:
         with _telling(self._shown):
@@ -241,7 +241,7 @@ class _HeldStream:
                 while data := self._held.read(_COPY_PIECE):
                     written = os.write(descriptor, data)
                     self.shows = True
-                    _write_all(descriptor, data[written:])
+                    write_all(descriptor, data[written:])
         finally:
             os.close(descriptor)
 
@@ -322,12 +322,6 @@ def _write_rows(
                 packer.write(frame)
                 records += frame.height
     return records
-
-
-def _write_all(descriptor: int, data: bytes | memoryview) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
 
 
 @contextlib.contextmanager

@@ -46,6 +46,11 @@ def open_ledger(journal: Checkpoint, *, event: Event = EVENT, count: int = 5) ->
     return ledger
 
 
+def note_act(name: str, **charges: int) -> dict[str, Any]:
+    """What the journal says of an act."""
+    return {"name": name, "dispensable": False, "charges": charges}
+
+
 def keep_acts(folder: Path, **counts: int) -> None:
     """Does acts of so many counts in one life of a run."""
     journal = begin(folder)
@@ -68,9 +73,7 @@ def test_charge_is_on_the_disk_when_the_act_begins(tmp_path):
 
     def look() -> Arrays:
         ledger.charge("counts", 2)
-        assert read_journal(tmp_path / "run")["acts"] == [
-            {"name": "first", "dispensable": False, "charges": {"counts": 2}}
-        ]
+        assert read_journal(tmp_path / "run")["acts"] == [note_act("first", counts=2)]
         return {}
 
     ledger.keep("first", look)
@@ -210,9 +213,8 @@ def make_killed(folder: Path) -> None:
     assert {"generator", "draft", "tree"} <= {path.name.split("-")[2] for path in folder.glob("plan-1-*")}
 
 
-def go_on(folder: Path) -> dict[str, Any]:
-    claim = Synthesizer(SPECS, ASKED, checkpoint=folder, resume=True, **QUERIES).fit(make_frame()).claim()
-    return {line["label"]: line for line in claim.document["ledger"]}
+def go_on(folder: Path, **more: Any) -> Synthesizer:
+    return Synthesizer(SPECS, ASKED, checkpoint=folder, resume=True, **more, **QUERIES).fit(make_frame())
 
 
 @pytest.mark.parametrize("damage", ["flip", "half", "empty"])
@@ -247,9 +249,9 @@ def test_run_is_refused_when_a_release_is_put_in_place_of_another(tmp_path):
 def test_release_counts_as_lost_when_its_file_is_gone(tmp_path):
     make_killed(tmp_path)
     next(tmp_path.glob("plan-1-round-2-*")).unlink()
-    ledger = go_on(tmp_path)
-    assert ledger["query answers"]["details"][LOST] == 1
-    assert ledger["query answers"]["charged"] == ledger["query answers"]["reserved"]
+    (line,) = [line for line in go_on(tmp_path).claim().document["ledger"] if line["label"] == "query answers"]
+    assert line["details"][LOST] == 1
+    assert line["charged"] == line["reserved"]
 
 
 def test_run_is_refused_when_the_journal_is_gone(tmp_path):
@@ -286,7 +288,7 @@ def test_run_is_refused_when_the_code_is_other_than_it_was(tmp_path, monkeypatch
     die(tmp_path, 12)
     monkeypatch.setattr(fitting, "digest_code", lambda: "00")
     with pytest.raises(UsageError, match="has another code of the tool: resume it with the tool, the command line, "):
-        Synthesizer(SPECS, ASKED, checkpoint=tmp_path, resume=True, **QUERIES).fit(make_frame())
+        go_on(tmp_path)
 
 
 def test_code_has_another_digest_when_a_line_is_added_and_when_a_module_moves(tmp_path, monkeypatch):
@@ -301,9 +303,7 @@ def test_code_has_another_digest_when_a_line_is_added_and_when_a_module_moves(tm
 
 def test_run_goes_on_when_threads_device_and_rows_are_others(tmp_path):
     live(tmp_path, [])
-    again = Synthesizer(SPECS, ASKED, checkpoint=tmp_path, resume=True, threads=1, device="cpu", rows=7, **QUERIES).fit(
-        make_frame()
-    )
+    again = go_on(tmp_path, threads=1, device="cpu", rows=7)
     assert len(again.sample()) == again.claim().rows == 7
 
 
@@ -335,15 +335,9 @@ def test_lists_of_cells_are_not_released_again_when_a_run_goes_on(tmp_path):
         (lambda folder: seal(folder, "[" * 100_000), "is damaged"),
         (lambda folder: seal(folder, "[]"), "is damaged"),
         (lambda folder: seal(folder, acts=[None]), "is damaged"),
-        (
-            lambda folder: seal(folder, acts=[{"name": "first", "dispensable": False, "charges": {"x": -1}}]),
-            "is damaged",
-        ),
+        (lambda folder: seal(folder, acts=[note_act("first", x=-1)]), "is damaged"),
         (lambda folder: seal(folder, events={}), "is damaged"),
-        (
-            lambda folder: seal(folder, acts=[{"name": "\ud800", "dispensable": False, "charges": {}}]),
-            "is damaged",
-        ),
+        (lambda folder: seal(folder, acts=[note_act("\ud800")]), "is damaged"),
         (lambda folder: seal(folder, run="no number"), "is damaged"),
         (lambda folder: seal(folder, lives=["no number"]), "is damaged"),
     ],

@@ -27,6 +27,7 @@ TOWN = UndiscoveredColumn(name="town", privacy="private", missing=("",))
 JOB = UndiscoveredColumn(name="job", privacy="private", missing=("",))
 SEA = UndiscoveredColumn(name="sea", privacy="waived")
 FEW = {"steps": 3, "expected_batch_size": 8}
+FOUND = CategoricalColumn(name="town", tokens=("a", "b", ""), missing=("",), domain="private")
 
 
 def make_schema(*columns: CategoricalColumn | UndiscoveredColumn) -> Schema:
@@ -87,14 +88,12 @@ def test_discovery_takes_its_share_when_columns_are_paid_for():
     ],
 )
 def test_plan_keeps_its_accountant_when_lists_have_been_found(method, settings):
-    config = SynthesisConfig(epsilon=2.0, method=method, settings=settings)
-    plan = plan_run(make_schema(SEX, TOWN), records=1000, config=config)
-    found = make_schema(SEX, CategoricalColumn(name="town", tokens=("a", "b", ""), missing=("",), domain="private"))
-    ledger = plan.open_ledger()
-    later = plan.after_discovery(found)
+    before = plan(SEX, TOWN, records=1000, epsilon=2.0, method=method, settings=settings)
+    ledger = before.open_ledger()
+    later = before.after_discovery(make_schema(SEX, FOUND))
     assert not later.undiscovered
     assert later.shape.width == 1 + 3
-    assert later.choice.accountant is plan.choice.accountant
+    assert later.choice.accountant is before.choice.accountant
     later.reserve_training(ledger)
     assert ledger.epsilon_reserved() <= 2.0
 
@@ -102,14 +101,13 @@ def test_plan_keeps_its_accountant_when_lists_have_been_found(method, settings):
 @pytest.mark.parametrize("settings", [FEW, {**FEW, "steps": 50, "noise_multiplier": 4.0}])
 @pytest.mark.parametrize("rule", ["auto", "paper", "amortized"])
 def test_plan_keeps_the_rule_and_the_reason_when_lists_have_been_found(rule, settings):
-    config = SynthesisConfig(epsilon=2.0, accountant=rule, settings={**settings, "anchor": "none"})
-    plan = plan_run(make_schema(SEX, TOWN), records=1000, config=config)
-    found = make_schema(SEX, CategoricalColumn(name="town", tokens=("a", "b", ""), missing=("",), domain="private"))
-    later = plan.after_discovery(found)
+    settings = {**settings, "anchor": "none"}
+    before = plan(SEX, TOWN, records=1000, epsilon=2.0, accountant=rule, settings=settings)
+    later = before.after_discovery(make_schema(SEX, FOUND))
     assert later.choice.describe()["rule"] == rule
-    assert later.choice.describe() == plan.choice.describe()
-    assert later.config == config
-    assert later.plan.design.noise_multiplier == later.choice.noise == plan.plan.design.noise_multiplier
+    assert later.choice.describe() == before.choice.describe()
+    assert later.config == before.config
+    assert later.plan.design.noise_multiplier == later.choice.noise == before.plan.design.noise_multiplier
     assert "was asked for" not in later.choice.reason or rule == "amortized"
 
 

@@ -5,7 +5,7 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +32,8 @@ def start(folder: Path, body: str, **more: Any) -> "subprocess.Popen[str]":
     )
 
 
-def limit_memory() -> None:
-    resource.setrlimit(resource.RLIMIT_DATA, (2 << 30, resource.RLIM_INFINITY))
-
-
-def starve() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (512 << 20, resource.RLIM_INFINITY))
-
-
+limit_memory = partial(resource.setrlimit, resource.RLIMIT_DATA, (2 << 30, resource.RLIM_INFINITY))
+starve = partial(resource.setrlimit, resource.RLIMIT_AS, (512 << 20, resource.RLIM_INFINITY))
 MEMORY = "Out of memory: the system ended the run; no output was written."
 
 
@@ -104,14 +98,11 @@ def test_program_ends_when_the_process_that_waits_for_it_is_killed(tmp_path):
     assert process.communicate(timeout=30) == ("", "")  # its own ends of the pipes are closed
 
 
-def raise_from(error: BaseException, cause: BaseException) -> Callable[[], None]:
-    def act() -> None:
-        try:
-            raise cause
-        except BaseException:
-            raise error from None
-
-    return act
+def raise_from(error: BaseException, cause: BaseException) -> None:
+    try:
+        raise cause
+    except BaseException:
+        raise error from None
 
 
 @pytest.mark.parametrize(
@@ -131,7 +122,7 @@ def test_error_is_one_of_memory_when_there_was_too_little(monkeypatch, error, li
     monkeypatch.setattr(resource, "prlimit", lambda process, limit: (1 << 30 if limited else resource.RLIM_INFINITY, 0))
     assert is_out_of_memory(error) is expected
     with pytest.raises(DataError) as caught:
-        raise_from(DataError("The file is damaged."), error)()
+        raise_from(DataError("The file is damaged."), error)
     assert is_out_of_memory(caught.value) is expected
 
 

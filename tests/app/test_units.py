@@ -54,16 +54,8 @@ def test_rows_beyond_a_units_own_are_left_out_and_the_claim_says_so(tmp_path):
     out = pl.read_csv(tmp_path / "a" / "out.csv", infer_schema=False)
     assert out.columns == list(SPECS)
     # As many rows without a name: whoever runs it vouches for that.
-    claim = run(
-        tmp_path / "b",
-        "--method",
-        "independent",
-        "--rows-per-unit",
-        "6",
-        people=people,
-        seed=None,
-        person={"type": "drop"},
-    )
+    flags = ("--method", "independent", "--rows-per-unit", "6")
+    claim = run(tmp_path / "b", *flags, people=people, seed=None, person={"type": "drop"})
     assert "rows_read" not in claim["public"]
     assert (claim["public"]["records"], claim["guarantee"]["rows_per_unit"]) == (60, 6)
     assert any("--rows-per-unit, not checked" in words for words in claim["accountant"]["assumptions"])

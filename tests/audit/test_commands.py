@@ -37,6 +37,13 @@ def run(*arguments, capfd):
     return code, out, err
 
 
+def measure(*arguments, capfd):
+    """Runs a command for its document."""
+    code, out, _ = run(*arguments, "--json", "-", "--quiet", capfd=capfd)
+    assert code == 0
+    return json.loads(out)
+
+
 def tables(files, synthetic="fresh"):
     return files["real"], files[synthetic], files["specs"], "--holdout", files["holdout"]
 
@@ -71,9 +78,8 @@ def test_attack_raises_the_alarm_when_the_table_is_a_copy_and_not_when_it_is_fre
 
 def test_attack_gives_one_document_when_the_seed_is_the_same_whatever_else_is_played(files, capfd):
     def play(*options):
-        code, out, _ = run("attack", *tables(files), "--rows", 50, "--quiet", "--json", "-", *options, capfd=capfd)
-        assert code == 0
-        return {attack["name"]: attack for attack in json.loads(out)["attacks"]}
+        document = measure("attack", *tables(files), "--rows", 50, *options, capfd=capfd)
+        return {attack["name"]: attack for attack in document["attacks"]}
 
     alone = play("--only", "membership by distance", "--seed", 3)
     beside = play(*QUICK, "--seed", 3)
@@ -84,9 +90,7 @@ def test_attack_gives_one_document_when_the_seed_is_the_same_whatever_else_is_pl
 def test_attack_plays_what_it_can_when_the_table_has_one_column(tmp_path, capfd):
     specs = write_specs(tmp_path / "specs.json", {"kind": SPECS["kind"]})
     data = write_rows(tmp_path / "data.csv", [[str(n % 3)] for n in range(40)], header=["kind"])
-    code, out, _ = run("attack", data, data, specs, "--holdout", data, "--json", "-", "--quiet", capfd=capfd)
-    assert code == 0
-    document = json.loads(out)
+    document = measure("attack", data, data, specs, "--holdout", data, capfd=capfd)
     assert "membership by distance" in [attack["name"] for attack in document["attacks"]]
     assert "attribute inference" in [skipped["name"] for skipped in document["skipped"]]
 
@@ -108,18 +112,15 @@ def test_ex_post_says_that_it_is_no_guarantee_when_it_is_run(files, tmp_path, ca
 
 def test_ex_post_shows_a_copy_in_the_divergences_when_hold_out_rows_stand_beside(files, capfd):
     """The limit and its remedy: mu alone says nothing of a copy, the two divergences do."""
-    _, out, _ = run("ex-post", *tables(files, "real"), "--json", "-", "--quiet", capfd=capfd)
-    document = json.loads(out)
+    document = measure("ex-post", *tables(files, "real"), capfd=capfd)
     key = "divergence_of_real_from_artificial"
     of_real, of_holdout = (document[which]["measured"][key] for which in ("estimate", "holdout_estimate"))
     assert of_real < of_holdout - 1.0
 
 
 def test_ex_post_works_when_there_are_no_hold_out_rows_and_tables_are_thinned(files, capfd):
-    options = ["--rows", 100, "--samples", 30, "--removed", 3, "--quiet", "--json", "-"]
-    code, out, _ = run("ex-post", *tables(files)[:3], *options, capfd=capfd)
-    assert code == 0
-    document = json.loads(out)
+    options = ["--rows", 100, "--samples", 30, "--removed", 3]
+    document = measure("ex-post", *tables(files)[:3], *options, capfd=capfd)
     assert document["holdout_estimate"] is None
     assert document["estimate"]["measured"]["artificial_rows"] == 100
     assert document["estimate"]["measured"]["rows_removed_for_each"] == 3

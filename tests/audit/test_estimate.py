@@ -18,10 +18,10 @@ def test_estimate_says_that_it_is_no_guarantee_when_printed_in_any_way(show):
     assert all(caveat in text for caveat in CAVEATS)
 
 
-@pytest.mark.parametrize("show", [lambda e: f"{e:.3f}", lambda e: f"{e:g}", lambda e: format(e, "10")])
-def test_estimate_is_refused_when_printed_as_a_bare_number(show):
+@pytest.mark.parametrize("form", [".3f", "g", "10"])
+def test_estimate_is_refused_when_printed_as_a_bare_number(form):
     with pytest.raises(PrivacyError):
-        show(ESTIMATE)
+        format(ESTIMATE, form)
 
 
 @pytest.mark.parametrize("convert", [float, int, complex, round])
@@ -41,11 +41,7 @@ def test_estimate_shares_no_base_and_no_field_with_a_guarantee_when_types_are_co
 def test_claim_is_not_built_when_an_estimate_is_given_for_its_guarantee():
     with pytest.raises(AttributeError):
         make_claim(guarantee=ESTIMATE)
-
-
-def test_claim_is_built_when_a_guarantee_is_given_for_its_guarantee():
-    """The twin of the test above: the estimate is the only thing that was wrong there."""
-    assert make_claim(guarantee=make_guarantee()).private
+    assert make_claim(guarantee=make_guarantee()).private  # nothing else was wrong
 
 
 def test_estimate_has_a_null_guarantee_and_its_caveats_when_described():

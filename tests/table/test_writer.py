@@ -36,10 +36,23 @@ def release(folder: Path, **changes: Any) -> WrittenTable:
     return write_table(frames=[FRAME], header=["a", "b"], **{"make_claim": lambda _: b"{}", **where})
 
 
+def refuse(*_: object) -> Any:
+    raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+
 def fail_after(frames: int, error: BaseException) -> Iterator[pl.DataFrame]:
     for _ in range(frames):
         yield FRAME
     raise error
+
+
+@pytest.fixture
+def pipe(tmp_path: Path) -> Iterator[tuple[Path, int]]:
+    """A pipe, and the end of it that is read from."""
+    os.mkfifo(tmp_path / "pipe")
+    reading = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    yield tmp_path / "pipe", reading
+    os.close(reading)
 
 
 @pytest.mark.parametrize("line_ending", ["\n", "\r\n"])
@@ -123,12 +136,10 @@ def test_output_is_refused_when_it_cannot_be_created(tmp_path, monkeypatch):
         check_writable(tmp_path / "file" / "out.csv")
     real = os.open
 
-    def refuse(path: str, flags: int, *rest: int, **keys: int) -> int:
-        if flags & os.O_CREAT:
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        return real(path, flags, *rest, **keys)
+    def open_to_read(path: str, flags: int, *rest: int, **keys: int) -> int:
+        return refuse() if flags & os.O_CREAT else real(path, flags, *rest, **keys)
 
-    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(os, "open", open_to_read)
     for act in (check_writable, lambda path: write_bytes(path, b"x")):
         with pytest.raises(OutputError, match="Permission denied"):
             act(tmp_path / "out.csv")
@@ -175,19 +186,14 @@ def test_file_is_replaced_and_not_the_link_when_the_output_is_a_link(tmp_path):
     assert (tmp_path / "real" / "out.csv").read_bytes() == b"x"
 
 
-def test_device_is_written_into_when_the_output_is_one(tmp_path):
+def test_device_is_written_into_when_the_output_is_one(pipe):
     before = os.stat("/dev/null")
     write_table("/dev/null", [FRAME], header=["a", "b"])
     assert os.stat("/dev/null").st_ino == before.st_ino
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        write_bytes(pipe, b"x")
-        assert os.read(reading, 9) == b"x"
-    finally:
-        os.close(reading)
-    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    path, reading = pipe
+    write_bytes(path, b"x")
+    assert os.read(reading, 9) == b"x"
+    assert stat.S_ISFIFO(path.stat().st_mode)
 
 
 def test_standard_output_gets_nothing_when_a_later_row_is_bad(capfdbinary):
@@ -211,28 +217,20 @@ def test_claim_is_made_of_what_was_written_and_both_appear_when_all_is_well(tmp_
 
 
 def test_neither_appears_when_the_claim_cannot_be_made_or_placed(tmp_path):
-    def refuse(written: WrittenTable) -> bytes:
+    def fail(written: WrittenTable) -> bytes:
         raise ValueError("not valid")
 
     with pytest.raises(ValueError, match="not valid"):
-        release(tmp_path, make_claim=refuse)
+        release(tmp_path, make_claim=fail)
     with pytest.raises(OutputError):
-        release(tmp_path, claim_path=tmp_path / "no" / "c", make_claim=refuse)
+        release(tmp_path, claim_path=tmp_path / "no" / "c", make_claim=fail)
     assert list_files(tmp_path) == []
 
 
 @pytest.mark.parametrize("fails", [1, 2])
 def test_no_table_stands_without_a_claim_when_putting_in_place_fails(tmp_path, monkeypatch, fails):
-    real, calls = os.rename, 0
-
-    def rename(source: str, target: str) -> None:
-        nonlocal calls
-        calls += 1
-        if calls == fails:
-            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
-        real(source, target)
-
-    monkeypatch.setattr(writer.os, "rename", rename)
+    acts = iter([os.rename] * (fails - 1) + [refuse])
+    monkeypatch.setattr(writer.os, "rename", lambda source, target: next(acts)(source, target))
     with pytest.raises(OutputError, match="put in place"):
         release(tmp_path)
     assert list_files(tmp_path) == []
@@ -280,20 +278,11 @@ def test_claim_stays_when_a_reader_has_seen_some_of_the_rows(tmp_path, monkeypat
     assert list_files(tmp_path) == ["c"]
 
 
+@pytest.mark.usefixtures("pipe")
 def test_pipe_for_the_claim_is_not_removed_when_the_table_cannot_be_placed(tmp_path, monkeypatch):
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-
-    def refuse(source: str, target: str) -> None:
-        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
-
     monkeypatch.setattr(writer.os, "rename", refuse)
-    try:
-        with pytest.raises(OutputError, match="put in place"):
-            release(tmp_path, claim_path=pipe)
-    finally:
-        os.close(reading)
+    with pytest.raises(OutputError, match="put in place"):
+        release(tmp_path, claim_path=tmp_path / "pipe")
     assert list_files(tmp_path) == ["pipe"]
 
 

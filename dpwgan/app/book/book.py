@@ -38,7 +38,7 @@ from dpwgan.privacy.filter import PrivacyFilter, open_filter
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.terms import Terms
 from dpwgan.privacy.unit import ONE_ROW, Unit
-from dpwgan.table.places import sync
+from dpwgan.table.places import sync, write_all
 
 FORMAT = 1
 
@@ -383,10 +383,8 @@ def _spell_line(line: Mapping[str, Any]) -> bytes:
 def _write(descriptor: int, line: Line, *, shown: str) -> None:
     """Adds a line whole and for good, or takes back what was written of it."""
     size = os.fstat(descriptor).st_size
-    view = memoryview(_spell_line(line) + b"\n")
     try:
-        while view:
-            view = view[os.write(descriptor, view) :]
+        write_all(descriptor, _spell_line(line) + b"\n")
         os.fsync(descriptor)
     except BaseException as error:
         with suppress(OSError):

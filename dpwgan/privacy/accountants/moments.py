@@ -209,8 +209,13 @@ def _whole_order(order: int, *, q: float, s: float) -> float:
     """Computes ln(sum over k of C(a, k) q^k (1 - q)^(a - k) e^((k^2 - k)/(2 s^2))) / (a - 1), for q below 1."""
     log_binomials, k, exponents = _binomial_terms(order)
     terms = log_binomials + k * math.log(q) + (order - k) * math.log1p(-q) + exponents / s**2
+    return log_sum_exp(terms) / (order - 1)
+
+
+def log_sum_exp(terms: FloatArray) -> float:
+    """Computes ln sum e^term. That of scipy does the same to within rounding, in several times the time."""
     largest = float(np.max(terms))
-    return (largest + math.log(float(np.sum(np.exp(terms - largest))))) / (order - 1)
+    return largest + math.log(float(np.sum(np.exp(terms - largest))))
 
 
 @lru_cache(maxsize=512)

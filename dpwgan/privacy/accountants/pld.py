@@ -44,7 +44,7 @@ from scipy import fft, linalg, special
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.accountants.accountant import Accountant, ComposedCharge, loss_range
 from dpwgan.privacy.accountants.amortized import gaussian_epsilon
-from dpwgan.privacy.accountants.moments import MOMENTS, replace_one_by_group
+from dpwgan.privacy.accountants.moments import MOMENTS, log_sum_exp, replace_one_by_group
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import Charge, DiscreteGaussian, ExponentialSelection, Gaussian, PoissonGaussian
 
@@ -384,7 +384,7 @@ class _Cumulants:
 
     def of_each(self, tilt: float) -> list[float]:
         """ln mean e^(t loss) of one act of each law."""
-        return [_log_sum_exp(log_masses + tilt * losses) for log_masses, losses, _ in self._laws]
+        return [log_sum_exp(log_masses + tilt * losses) for log_masses, losses, _ in self._laws]
 
     def total(self, tilt: float) -> float:
         """ln mean e^(t loss) of everything."""
@@ -428,12 +428,6 @@ class _Cumulants:
             middle = math.sqrt(lower * upper)
             lower, upper = (middle, upper) if self.slope(middle) < mean else (lower, middle)
         return upper
-
-
-def _log_sum_exp(terms: FloatArray) -> float:
-    """Computes ln sum e^term. That of scipy does the same to within rounding, in several times the time."""
-    largest = float(np.max(terms))
-    return largest + math.log(float(np.sum(np.exp(terms - largest))))
 
 
 def _epsilon_by_tilting(

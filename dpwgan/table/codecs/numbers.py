@@ -98,17 +98,13 @@ class WrittenNumbers:
     def write(self, steps: Steps) -> pl.Series:
         """Writes numbers, given in steps, with exactly `decimals` digits behind the point."""
         decimals = self.column.decimals
+        digits = self.column.width if self.column.integer else decimals + 1
         cells: pl.Series = pl.Series(steps).cast(pl.String)
-        if self.column.width > 1:
-            digits = pl.Series(np.abs(steps)).cast(pl.String).str.zfill(self.column.width)
-            cells = pl.Series(np.where(steps < 0, "-", ""), dtype=pl.String) + digits
-        elif decimals and self.column.integer:
-            cells = cells + ("." + "0" * decimals)
-        elif decimals:
-            digits = pl.Series(np.abs(steps)).cast(pl.String).str.zfill(decimals + 1)
-            sign = pl.Series(np.where(steps < 0, "-", ""), dtype=pl.String)
-            cells = sign + digits.str.head(-decimals) + "." + digits.str.tail(decimals)
-        return cells
+        if digits > 1:
+            cells = cells.str.zfill(pl.Series(digits + (steps < 0)))  # a sign is no digit
+        if decimals and self.column.integer:
+            return cells + ("." + "0" * decimals)
+        return cells.str.head(-decimals) + "." + cells.str.tail(decimals) if decimals else cells
 
 
 class NumericCodec(TrainedCodec):

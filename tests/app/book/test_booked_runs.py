@@ -112,6 +112,15 @@ def make(path: Path, checkpoint: Path | None = None, *, resume: bool = False, **
     return Synthesizer(more.pop("specs", SPECS), epsilon, **{key: v for key, v in options.items() if key != "specs"})
 
 
+def ledger_of(claim: Claim) -> list[tuple[str, int]]:
+    return [(line["label"], line["charged"]) for line in claim.document["ledger"] if line["charged"]]
+
+
+def last_charges(book: Path) -> list[tuple[str, int]]:
+    last = json.loads(book.read_text().splitlines()[-1])
+    return [(one["label"], one["times"]) for one in last["charges"]]
+
+
 def test_run_that_was_killed_stays_charged_and_is_not_charged_twice_when_it_goes_on(tmp_path):
     path, kept = begin_book(tmp_path, epsilon=3 * ASKED), tmp_path / "kept"
     die(kept, 45, book=path)
@@ -135,9 +144,7 @@ def test_run_whose_first_release_was_lost_is_charged_for_both_plans(tmp_path):
     claim = make(path, kept, resume=True).fit(make_frame()).claim()
     assert any("(plan 1)" in line["label"] for line in claim.document["ledger"])
     after = read_book(path)
-    ledger = [(line["label"], line["charged"]) for line in claim.document["ledger"] if line["charged"]]
-    last = [json.loads(line) for line in path.read_text().splitlines()][-1]
-    assert [(one["label"], one["times"]) for one in last["charges"]] == ledger
+    assert last_charges(path) == ledger_of(claim)
     assert 0.5 * before < after.spent[-1] < 1.5 * before
 
 
@@ -157,9 +164,7 @@ def test_lists_that_are_paid_for_count_and_their_plan_is_set_aside_anew(tmp_path
     claim = make(path, specs=specs, method="independent", settings={}).fit(make_frame()).claim()
     kinds = [json.loads(line) for line in path.read_text().splitlines()]
     assert [line["kind"] for line in kinds] == ["book", "reserve", "reserve", "settle"]
-    assert [(one["label"], one["times"]) for one in kinds[-1]["charges"]] == [
-        (line["label"], line["charged"]) for line in claim.document["ledger"]
-    ]
+    assert last_charges(path) == ledger_of(claim)
     assert kinds[1]["charges"][0]["event"]["event"] == "stable_selection"
 
 
@@ -177,9 +182,7 @@ def test_run_with_lists_from_the_data_goes_on_with_the_plan_that_they_gave(tmp_p
     after = read_book(path)
     assert len(after.entries) == 1
     assert 0.9 * before < after.spent[-1] <= before * (1 + 1e-12)
-    last = [json.loads(line) for line in path.read_text().splitlines()][-1]
-    ledger = [(line["label"], line["charged"]) for line in claim.document["ledger"] if line["charged"]]
-    assert [(one["label"], one["times"]) for one in last["charges"]] == ledger
+    assert last_charges(path) == ledger_of(claim)
 
 
 def test_rows_are_not_read_when_the_book_is_full(tmp_path):
@@ -199,17 +202,18 @@ def test_run_without_a_guarantee_has_no_place_in_a_book(tmp_path, option):
         make(begin_book(tmp_path), **option)
 
 
-def test_run_of_other_neighbours_is_refused(tmp_path):
-    path = begin_book(tmp_path, relation=NeighboringRelation.REPLACE_ONE)
-    with pytest.raises(UsageError, match="is for neighbours replace-one, and this run's are zero-out"):
-        make(path).fit(make_frame())
+@pytest.mark.parametrize(
+    ("relation", "rows_per_unit", "words"),
+    [
+        (NeighboringRelation.REPLACE_ONE, 1, "is for neighbours replace-one, and this run's are zero-out"),
+        (NeighboringRelation.ZERO_OUT, 3, "is for the unit one row, and this run's is any 3 rows"),
+    ],
+)
+def test_run_of_other_neighbours_or_another_unit_is_refused(tmp_path, relation, rows_per_unit, words):
+    path = begin_book(tmp_path, relation=relation)
+    with pytest.raises(UsageError, match=words):
+        make(path, rows_per_unit=rows_per_unit).fit(make_frame())
     assert len(read_book(path).seals) == 1
-
-
-def test_run_of_another_unit_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="is for the unit one row, and this run's is any 3 rows"):
-        make(begin_book(tmp_path), rows_per_unit=3).fit(make_frame())
-    assert len(read_book(tmp_path / "b.book").seals) == 1
 
 
 def test_claim_of_a_booked_run_is_found_whole_when_it_is_verified(folder):

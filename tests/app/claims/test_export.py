@@ -110,22 +110,18 @@ def test_metadata_is_made_of_parquet_by_its_types(folder):
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "seeded", "code", "said"),
     [
-        (("--registry",), 2, "--registry needs --curator, --use, --region, --date"),
-        (("--registry", *ABOUT[:-1], "31.1.2026"), 2, "--date must be a day"),
-        ((), 2, "One of the arguments"),
-        (("--croissant", "--table", "other.csv"), 65, "is not the one that the claim names"),
-        (("--croissant", "--table", "none.csv"), 66, "does not exist"),
+        (("--registry",), False, 2, "--registry needs --curator, --use, --region, --date"),
+        (("--registry", *ABOUT[:-1], "31.1.2026"), False, 2, "--date must be a day"),
+        ((), False, 2, "One of the arguments"),
+        (("--croissant", "--table", "other.csv"), False, 65, "is not the one that the claim names"),
+        (("--croissant", "--table", "none.csv"), False, 66, "does not exist"),
+        (("--registry", *ABOUT), True, 65, "promises nothing"),
     ],
 )
-def test_export_is_refused_when_something_is_missing(folder, capfd, words, code, said):
+def test_export_is_refused_when_something_is_missing(folder, capfd, words, seeded, code, said):
     (folder / "other.csv").write_text("a\n1\n")
+    write_claim(folder / "out.csv", seeded=seeded)
     assert main(["claim", "export", "out.csv.privacy.json", *words]) == code
     assert said in capfd.readouterr().err
-
-
-def test_nothing_is_registered_when_the_claim_promises_nothing(folder, capfd):
-    write_claim(folder / "out.csv", seeded=True)
-    assert main(["claim", "export", "out.csv.privacy.json", "--registry", *ABOUT]) == 65
-    assert "promises nothing" in capfd.readouterr().err

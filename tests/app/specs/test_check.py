@@ -28,10 +28,19 @@ SPECS = """\
 }
 """
 DATA = "age,sex,kind,x,y,z,town,more\n" + "1,f,2,3,2,2,a,\n" + "4,m,7,77,1,1,Zq7secret,\n" * 3
+GOOD = {"x": {"type": "integer", "min": 0, "max": 5}, "y": {"type": "enum", "count": 2}}
+OF_UNITS = {"unit": {"column": "who", "max_rows": 2}, "x": {"type": "boolean"}}
 
 
 def check(folder: Path, *arguments: str) -> int:
     return main(["specs", "check", *(str(folder / word) if "." in word else word for word in arguments)])
+
+
+def judge(folder: Path, specs: str | dict[str, object], table: str) -> int:
+    """Checks a table, e.csv, by specs, e.json."""
+    (folder / "e.json").write_text(specs if isinstance(specs, str) else json.dumps(specs))
+    (folder / "e.csv").write_text(table)
+    return check(folder, "e.json", "e.csv")
 
 
 @pytest.fixture
@@ -85,9 +94,7 @@ def test_code_says_whether_specs_or_table_are_wrong_when_only_one_is(folder, cap
 
 def test_constant_is_checked_and_text_is_not_read_when_specs_have_them(folder, capfd):
     types = {"x": {"type": "boolean"}, "k": {"type": "constant", "value": "a"}, "t": {"type": "text"}}
-    (folder / "types.json").write_text(json.dumps(types))
-    (folder / "e.csv").write_text("x,k,t\n1,a,Zq7secret\n0,b,\nyes,a,\n")
-    assert check(folder, "types.json", "e.csv") == 65
+    assert judge(folder, types, "x,k,t\n1,a,Zq7secret\n0,b,\nyes,a,\n") == 65
     assert [line.partition("csv: ")[2] for line in capfd.readouterr().out.splitlines()] == [
         "column 'x': 1 row with a cell that is not one of its legal cells.",
         "column 'k': 1 row with a cell that is not the column's one cell.",
@@ -95,69 +102,51 @@ def test_constant_is_checked_and_text_is_not_read_when_specs_have_them(folder, c
 
 
 def test_rules_are_counted_by_their_line_and_skipped_when_a_column_of_theirs_is_wrong(folder, capfd):
-    (folder / "rules.json").write_text(
+    specs = (
         '{"x": {"type": "integer", "min": 0, "max": 9},\n "y": {"type": "integer", "min": 0, "max": 9},\n'
         ' "z": {"type": "integer", "min": 9, "max": 0},\n "s": {"derived": {"sql": "x + y"}},\n'
         ' "t": {"derived": {"sql": "x + z"}},\n "rules": [\n  "x <= y",\n  "x <= z",\n  "x <= q",\n  "s <= 6"\n ]}'
     )
-    (folder / "e.csv").write_text("x,y,z,s,t\n1,2,3,3,9\n3,2,1,5,9\n4,3,1,9,9\n")
-    assert check(folder, "rules.json", "e.csv") == 78
+    assert judge(folder, specs, "x,y,z,s,t\n1,2,3,3,9\n3,2,1,5,9\n4,3,1,9,9\n") == 78
     assert capfd.readouterr().out.replace(f"{folder}/", "").splitlines() == [
-        "rules.json:3: Column 'z' in the specs: 'min' is above 'max'.",
-        "rules.json:9: Rule 3 in the specs, 'x <= q': it names 'q', which the specs do not.",
-        "rules.json:4: e.csv: column 's': 1 row with a cell that does not follow from its expression.",
-        "rules.json:7: e.csv: rule 1 ('x <= y'): 2 rows against it.",
-        "rules.json:10: e.csv: rule 4 ('s <= 6'): 1 row against it.",
+        "e.json:3: Column 'z' in the specs: 'min' is above 'max'.",
+        "e.json:9: Rule 3 in the specs, 'x <= q': it names 'q', which the specs do not.",
+        "e.json:4: e.csv: column 's': 1 row with a cell that does not follow from its expression.",
+        "e.json:7: e.csv: rule 1 ('x <= y'): 2 rows against it.",
+        "e.json:10: e.csv: rule 4 ('s <= 6'): 1 row against it.",
     ]
 
 
 @pytest.mark.parametrize(
-    ("table", "words"),
+    ("specs", "table", "words"),
     [
-        ("x,y\n3\n", "1 row without exactly 2 cells"),
-        ("x,x\n3,4\n", "the header repeats 'x'"),
-        ("3,1\n3,1\n", "names none of the columns in the specs"),
+        (GOOD, "x,y\n3\n", "1 row without exactly 2 cells"),
+        (GOOD, "x,x\n3,4\n", "the header repeats 'x'"),
+        (GOOD, "3,1\n3,1\n", "names none of the columns in the specs"),
+        (OF_UNITS, "x,who\n1,a\n0,\n", "'who': 1 row with an empty cell, which does not say whose it is"),
     ],
 )
-def test_form_of_a_table_is_one_problem_when_it_is_wrong(table, words, folder, capfd):
-    (folder / "good.json").write_text(
-        '{"x": {"type": "integer", "min": 0, "max": 5}, "y": {"type": "enum", "count": 2}}'
-    )
-    (folder / "e.csv").write_text(table)
-    assert check(folder, "good.json", "e.csv") == 65
+def test_form_of_a_table_is_one_problem_when_it_is_wrong(specs, table, words, folder, capfd):
+    assert judge(folder, specs, table) == 65
     assert words in capfd.readouterr().out
 
 
-def test_rows_that_do_not_say_whose_they_are_are_told_when_there_is_a_unit(folder, capfd):
-    specs = {"unit": {"column": "who", "max_rows": 2}, "x": {"type": "boolean"}}
-    (folder / "unit.json").write_text(json.dumps(specs))
-    (folder / "e.csv").write_text("x,who\n1,a\n0,\n")
-    assert check(folder, "unit.json", "e.csv") == 65
-    assert "'who': 1 row with an empty cell, which does not say whose it is" in capfd.readouterr().out
-
-
 def test_table_is_not_blamed_when_all_columns_of_the_specs_are_wrong(folder, capfd):
-    (folder / "bad.json").write_text('{"x": {"type": "constant"}, "y": {"type": "string"}}')
-    (folder / "e.csv").write_text("x,y\n1,a\n")
-    assert check(folder, "bad.json", "e.csv") == 78
+    bad = {"x": {"type": "constant"}, "y": {"type": "string"}}
+    assert judge(folder, bad, "x,y\n1,a\n") == 78
     assert capfd.readouterr().err == "dpwgan: error: The specs have 2 problems.\n"
-    (folder / "e.csv").write_text("1,a\n2,b\n")
-    assert check(folder, "bad.json", "e.csv") == 78
+    assert judge(folder, bad, "1,a\n2,b\n") == 78
     assert capfd.readouterr().out.endswith("in the specs ('x', 'y'): is it a header?\n")
 
 
 def test_unit_is_no_column_that_a_table_lacks_when_something_is_wrong_with_it(folder, capfd):
-    specs = {"unit": {"column": "who", "max_rows": 2, "kind": "y"}, "x": {"type": "boolean"}}
-    (folder / "unit.json").write_text(json.dumps(specs))
-    (folder / "e.csv").write_text("x,who\n1,a\n0,b\n")
-    assert check(folder, "unit.json", "e.csv") == 78
+    specs = {**OF_UNITS, "unit": {**OF_UNITS["unit"], "kind": "y"}}
+    assert judge(folder, specs, "x,who\n1,a\n0,b\n") == 78
     assert capfd.readouterr().err == "dpwgan: error: The specs have 1 problem.\n"
 
 
 def test_parquet_is_checked_as_csv_when_given(folder, capfd):
-    (folder / "good.json").write_text(
-        '{"x": {"type": "integer", "min": 0, "max": 5}, "y": {"type": "enum", "count": 2}}'
-    )
+    (folder / "good.json").write_text(json.dumps(GOOD))
     pl.DataFrame({"x": [1, 9, 9], "more": ["Zq7secret"] * 3}).write_parquet(folder / "e.parquet")
     assert check(folder, "good.json", "e.parquet") == 65
     out = capfd.readouterr().out

@@ -159,7 +159,7 @@ def test_moments_of_parquet_are_drafted_from_rows_and_are_no_problem_while_they_
     [
         (["--from", "none.json"], 66, "does not exist"),
         ([], 2, "--from FILE names the dictionary"),
-        (["--from", "{sdv}", "--kind", "xls"], 2, "--kind must be one of"),
+        (["--from", "{sdv}", "--kind", "xls"], 2, "--kind must be one of sdv, csvw,"),
         (["--from", "{sdv}", "-o", "{sdv}"], 2, "--output would write over a file that is read"),
         (["--from-rows", "-"], 2, "--from-rows must be a file"),
         (["--from-rows", "a.npz"], 2, "--from-rows reads CSV and Parquet"),

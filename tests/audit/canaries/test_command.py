@@ -24,6 +24,13 @@ def files(tmp_path: Path) -> tuple[str, str]:
     return str(data), str(write_specs(tmp_path / "specs.json", SPECS))
 
 
+@pytest.fixture
+def data_of_units(tmp_path: Path) -> str:
+    """The same rows, five of each of thirty units."""
+    rows = [["abc"[i % 3], str(i % 70), "xy"[i % 2], f"P{i // 5}"] for i in range(150)]
+    return str(write_rows(tmp_path / "units.csv", rows, header=[*SPECS, "who"]))
+
+
 def test_command_says_claim_and_bounds_when_a_method_is_audited(files, tmp_path, capfd):
     target = tmp_path / "audit.json"
     assert main(["canaries", *files, *QUICK, "--canaries", "30", "--seed", "2", "--json", str(target)]) == 0
@@ -41,13 +48,11 @@ def test_command_says_claim_and_bounds_when_a_method_is_audited(files, tmp_path,
     assert not document["passes_the_claim"]
 
 
-def test_canaries_are_units_when_the_specs_name_one(tmp_path, capfd):
-    rows = [["abc"[i % 3], str(i % 70), "xy"[i % 2], f"P{i // 5}"] for i in range(150)]
-    data = write_rows(tmp_path / "data.csv", rows, header=[*SPECS, "who"])
+def test_canaries_are_units_when_the_specs_name_one(data_of_units, tmp_path, capfd):
     unit = {"unit": {"column": "who", "max_rows": 3}}
     options = (*QUICK, "--canaries", "20")
     specs = write_specs(tmp_path / "specs.json", SPECS | unit)
-    assert main(["canaries", str(data), str(specs), *options, "--seed", "2", "--json", "-"]) == 0
+    assert main(["canaries", data_of_units, str(specs), *options, "--seed", "2", "--json", "-"]) == 0
     document = json.loads(capfd.readouterr().out)
     assert (document["records"], document["rows_of_a_canary"]) == (30 * 3 + 20 * 3, 3)
     assert 0.5 < document["releases"]["found"] <= document["claimed_epsilon"] <= 2
@@ -55,17 +60,15 @@ def test_canaries_are_units_when_the_specs_name_one(tmp_path, capfd):
     assert document["guesses"]["from_output"]["canaries"] == 40
     assert not document["passes_the_claim"]
     named = SPECS | unit | {"who": {"type": "integer", "uuid": True}}
-    assert main(["canaries", str(data), str(write_specs(tmp_path / "specs.json", named)), *options]) == 2
+    assert main(["canaries", data_of_units, str(write_specs(tmp_path / "specs.json", named)), *options]) == 2
     assert "how many rows units have" in capfd.readouterr().err
 
 
-def test_canaries_stand_beside_the_units_that_are_left_when_a_rule_drops_rows(tmp_path, capfd):
-    rows = [["abc"[i % 3], str(i % 70), "xy"[i % 2], f"P{i // 5}"] for i in range(150)]
-    data = write_rows(tmp_path / "data.csv", rows, header=[*SPECS, "who"])
+def test_canaries_stand_beside_the_units_that_are_left_when_a_rule_drops_rows(data_of_units, tmp_path, capfd):
     # Of four units no row is left.
     rules = {"unit": {"column": "who", "max_rows": 5}, "rules": [{"sql": "age < 60", "violations": "drop"}]}
     specs = write_specs(tmp_path / "specs.json", SPECS | {"late": {"type": "enum", "values": ["x", "y"]}} | rules)
-    assert main(["canaries", str(data), str(specs), *QUICK, "--canaries", "20", "--seed", "2", "--json", "-"]) == 0
+    assert main(["canaries", data_of_units, str(specs), *QUICK, "--canaries", "20", "--seed", "2", "--json", "-"]) == 0
     document = json.loads(capfd.readouterr().out)
     assert document["records"] == 26 * 5 + 20 * 5
     assert document["releases"]["lines"][0]["influence"] == pytest.approx(1.0)
