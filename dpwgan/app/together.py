@@ -116,19 +116,20 @@ class UnitSource:
     ) -> tuple[pl.DataFrame, npt.NDArray[np.bool_]]:
         """The rows in units of these forms, one after the other, and which of these keep all rules."""
         order, sizes = np.arange(rows.height), units.sum(axis=1)
-        starts = np.cumsum(sizes) - sizes
+        starts, of_units = np.cumsum(sizes) - sizes, np.repeat(np.arange(len(sizes)), sizes)
+        values = self._encoder.read_values(rows, [*self._shared, *self._unique])
         if self._shared:
-            values = self._encoder.read_values(rows, self._shared)
             by = sorted(self._shared, key=lambda name: values.get_column(name).n_unique())
             order = values.select(pl.arg_sort_by(by, nulls_last=True)).to_series().to_numpy()
         kinds = read_kinds(rows, self._encoder.schema)
         order = order[_hand_out(kinds[order], units, rng=rng)]
         broken = np.zeros(len(order), np.bool_)
         if self._unique:
-            keys = rows.select(pl.struct(self._unique).rank("dense")).to_series().to_numpy()[order]
-            of_units = np.repeat(np.arange(len(sizes)), sizes)
-            places = tell_apart(keys, of_units, kinds[order], rng=rng)
-            order, broken = order[places], find_alike(keys[places], of_units)
+            keys = rows.select(pl.struct(self._unique).rank("dense")).to_series().to_numpy()
+            order = order[tell_apart(keys[order], of_units, kinds[order], rng=rng)]
+            broken = find_alike(keys[order], of_units)
+        told = pl.DataFrame([of_units, kinds[order], *(values.get_column(name)[order] for name in self._unique)])
+        order = order[told.select(pl.arg_sort_by(told.columns, nulls_last=True)).to_series().to_numpy()]
         frame = rows[order]
         if self._shared:
             heads = order[starts + rng.integers(0, sizes)]

@@ -12,6 +12,7 @@ from dpwgan.table.codecs import (
     EncodedCells,
     FixedCell,
     FreshIdentifiers,
+    MemberCells,
     make_codecs,
     make_derivation,
 )
@@ -24,6 +25,7 @@ from dpwgan.table.schema import (
     FixedColumn,
     FunctionColumn,
     IdentifierColumn,
+    MemberColumn,
     Rule,
     Schema,
     UndiscoveredColumn,
@@ -62,6 +64,11 @@ class TableEncoder:
             column.name: FreshIdentifiers(column)
             for column in schema.columns
             if isinstance(column, IdentifierColumn) and column.is_written
+        }
+        self._members = {
+            column.name: MemberCells(column, schema.unit.name)
+            for column in schema.columns
+            if isinstance(column, MemberColumn) and schema.unit is not None
         }
         self._fixed = {column.name: FixedCell(column) for column in schema.columns if isinstance(column, FixedColumn)}
         # In which columns of the arrays a column's codes and numbers lie, if it has them.
@@ -188,6 +195,8 @@ class TableEncoder:
         cells = self.decode_columns(encoded, rng, names=self.schema.by_name, known=known)
         for name, identifiers in self._identifiers.items():
             cells[name] = identifiers.make(first_record=first_record, records=encoded.records)
+        for name, members in self._members.items():
+            cells[name] = members.make(np.ones(encoded.records, np.int64))
         for name, fixed in self._fixed.items():
             cells[name] = fixed.make(records=encoded.records)
         return pl.DataFrame({name: cells[name] for name in self.header})
@@ -270,7 +279,7 @@ class TableEncoder:
     def name_units(
         self, frame: pl.DataFrame, sizes: npt.NDArray[np.int64], *, first_unit: int, first_record: int
     ) -> pl.DataFrame:
-        """The rows of units of these sizes, one after the other, with a fresh name a unit, and a row.
+        """The rows of units of these sizes, one after the other, with a fresh name a unit and a row, and their places.
 
         Shapes: (n,), (units,).
         """
@@ -284,6 +293,7 @@ class TableEncoder:
         }
         of_units = self._identifiers[unit.name].make(first_record=first_unit, records=len(sizes))
         names[unit.name] = of_units.gather(np.repeat(np.arange(len(sizes)), sizes))
+        names |= {name: members.make(sizes) for name, members in self._members.items()}
         return frame.with_columns(**names)
 
     def exchange(
@@ -327,7 +337,13 @@ class TableEncoder:
         """
         if tuple(frame.columns) != self.header:
             raise DpwganError("Internal error: the columns of the output are not those of the header.")
-        codecs: Mapping[str, Codec] = {**self._trained, **self._derived, **self._identifiers, **self._fixed}
+        codecs: Mapping[str, Codec] = {
+            **self._trained,
+            **self._derived,
+            **self._identifiers,
+            **self._members,
+            **self._fixed,
+        }
         checked = {name: codecs[name].validate(frame) for name in self.schema.by_name if name in self.header}
         wrong = {(name, rule): rows for name, (rule, rows) in checked.items() if rows}
         for rule, broken in zip(self.rules.rules, self.rules.find_broken(self.rules.read(frame)), strict=True):

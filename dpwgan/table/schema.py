@@ -464,6 +464,27 @@ class FixedColumn(Column, kind="fixed"):
 
 
 @dataclass(frozen=True, kw_only=True)
+class MemberColumn(Column, kind="member"):
+    """A column of whole numbers that follow from which rows are of one unit: never read, and written anew.
+
+    `tells` the row's place among those of its unit, counted up from `start`, or the unit's size: its number of rows.
+    """
+
+    tells: Literal["place", "size"]
+    start: int = 1
+    width: int = 0
+
+    @property
+    def is_read(self) -> bool:
+        """Never."""
+        return False
+
+    def choose_type(self, schema: "Schema") -> CellType:
+        """Whole numbers, or text for leading zeros."""
+        return _hold_numbers(whole=True, width=self.width, missing=())
+
+
+@dataclass(frozen=True, kw_only=True)
 class UnitColumn(IdentifierColumn, kind="unit"):
     """The column that says whose a row is: of each unit at most `max_rows` are kept, and the cell itself is let go.
 

@@ -203,6 +203,31 @@ def test_no_two_rows_of_a_unit_are_alike_in_its_unique_columns(kind, tmp_path):
     assert alone.sample(9_000).duplicated(["house", "wave"]).mean() > 0.2
 
 
+@pytest.mark.parametrize("most", [1, 4])
+def test_places_and_sizes_are_those_of_units_of_the_output_and_never_read(most, tmp_path):
+    roles = {"role": {"type": "enum", "values": ["head", "spouse", "other"]}}
+    specs = {
+        **SPECS,
+        **roles,
+        "unit": {"column": "house", "max_rows": most, "kind": "role", "unique": ["age"]},
+        "line": {"type": "place", "of": "unit", "min": 0, "width": 2},
+        "members": {"type": "size", "of": "unit"},
+    }
+    frame = make_frame().drop_duplicates(["house", "age"]).assign(line="S3CRET", members=None)
+    frame["role"] = np.random.default_rng(1).choice([*roles["role"]["values"]], len(frame))
+    synthesizer = fit(specs, frame=frame)
+    synthesizer.save(tmp_path / "model")
+    for out in (synthesizer.sample(1_500), Synthesizer.load(tmp_path / "model").sample(300)):
+        of_unit = out.groupby("house")
+        assert (out.members == of_unit.house.transform("size")).all()
+        assert out.members.max() == most
+        assert (out.line == of_unit.cumcount().map("{:02d}".format)).all()
+        # Rows stand in the order of their kinds, and of what tells them apart.
+        rank = out.role.map(roles["role"]["values"].index) * 1_000 + out.age
+        assert rank.groupby(out.house).apply(lambda own: own.is_monotonic_increasing).all()
+    assert not list(find_faults(synthesizer.claim()))
+
+
 METERS: dict[str, Any] = {
     "unit": {"column": "house", "max_rows": 6, "kind": "register"},
     "house": {"type": "integer", "uuid": True},

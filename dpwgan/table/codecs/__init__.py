@@ -11,7 +11,7 @@ from dpwgan.table.codecs.higher import HigherCodec
 from dpwgan.table.codecs.later import LaterCodec
 from dpwgan.table.codecs.moments import MomentCodec
 from dpwgan.table.codecs.numbers import BinCodec, NumberCodec, read_numbers
-from dpwgan.table.codecs.untrained import FixedCell, FreshIdentifiers
+from dpwgan.table.codecs.untrained import FixedCell, FreshIdentifiers, MemberCells
 from dpwgan.table.schema import (
     BooleanColumn,
     CategoricalColumn,
@@ -29,6 +29,7 @@ __all__ = [
     "EncodedCells",
     "FixedCell",
     "FreshIdentifiers",
+    "MemberCells",
     "MomentCodec",
     "ReadCodec",
     "make_codec",

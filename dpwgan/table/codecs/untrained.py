@@ -6,12 +6,13 @@ Names of the input are dropped unread: no row of the output belongs to a row of 
 import uuid
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from dpwgan.table.codecs.codec import Codec, list_distinct
 from dpwgan.table.findings import Findings
 from dpwgan.table.numerals import are_same_cell
-from dpwgan.table.schema import FixedColumn, IdentifierColumn, UnitColumn
+from dpwgan.table.schema import FixedColumn, IdentifierColumn, MemberColumn, UnitColumn
 
 # Version 4, variant 1: RFC 9562, section 5.4.
 _UUID = r"^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
@@ -80,3 +81,26 @@ class FreshIdentifiers(Codec):
     def _write(self, numbers: pl.Series) -> pl.Series:
         written: pl.Series = numbers.cast(pl.String).str.zfill(self._width)
         return written
+
+
+class MemberCells(Codec):
+    """Which of its unit's rows each row is, or how many these are. Rows of a unit stand together."""
+
+    fault = "is not what the unit's rows say"
+
+    def __init__(self, column: MemberColumn, unit: str) -> None:
+        self.name, self._column, self._unit = column.name, column, unit
+
+    def make(self, sizes: npt.NDArray[np.int64]) -> pl.Series:
+        """Writes the cells of units of so many rows. Privacy: post-processing of sizes. Shapes: (units,) to (n,)."""
+        numbers = of_units = np.repeat(sizes, sizes)
+        if self._column.tells == "place":
+            firsts = np.repeat(np.cumsum(sizes) - sizes, sizes)
+            numbers = np.arange(len(of_units)) - firsts + self._column.start
+        written: pl.Series = pl.Series(numbers).cast(pl.String).str.zfill(self._column.width)
+        return written
+
+    def count_illegal(self, frame: pl.DataFrame) -> int:
+        """Counts rows with another cell."""
+        sizes = frame.get_column(self._unit).rle().struct.field("len").cast(pl.Int64).to_numpy()
+        return int((frame.get_column(self.name).cast(pl.String) != self.make(sizes)).sum())

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Set
 
-from dpwgan.table.schema import BooleanColumn, Column, FixedColumn, IdentifierColumn
+from dpwgan.table.schema import BooleanColumn, Column, FixedColumn, IdentifierColumn, MemberColumn
 from dpwgan.table.specs.calendar import CALENDAR_KEYS, parse_calendar
 from dpwgan.table.specs.categories import ENUM_KEYS, parse_enum
 from dpwgan.table.specs.keys import MAX_WHOLE_NUMBER, MISSING_KEYS, Keys, is_finite, write_item
@@ -54,6 +54,16 @@ def parse_identifier(keys: Keys) -> IdentifierColumn:
     return IdentifierColumn(name=keys.name, start=int(start), width=keys.get("width", 0))
 
 
+def parse_member(keys: Keys) -> MemberColumn:
+    """Reads a column that tells the place of a row in its unit, or the unit's size. Raises: SpecsError."""
+    if "of" not in keys:
+        raise keys.refuse(f'the type {keys["type"]!r} tells of a unit: it goes with "of": "unit"')
+    start, width = keys.get("min", 1), keys.get("width", 0)
+    if start != int(start) or abs(start) > MAX_WHOLE_NUMBER:
+        raise keys.refuse("'min' must be a whole number where places are counted up from it")
+    return MemberColumn(name=keys.name, tells=keys["type"], start=int(start), width=width)
+
+
 _KEYS_OF_ALL = {"type", "description", "uuid", "derived", "of"}
 _TYPES: dict[str, tuple[Set[str], Callable[[Keys], Column]]] = {
     "enum": (ENUM_KEYS, parse_enum),
@@ -64,6 +74,8 @@ _TYPES: dict[str, tuple[Set[str], Callable[[Keys], Column]]] = {
     "text": ({"write"}, parse_fixed),
     "drop": (set(), parse_fixed),
     "constant": ({"value"}, parse_fixed),
+    "place": ({"min", "width"}, parse_member),
+    "size": ({"width"}, parse_member),
 }
 
 

@@ -31,10 +31,11 @@ def take_unit(columns: Mapping[str, dict[str, Any]]) -> tuple[dict[str, dict[str
 
     Raises: SpecsError if the column is listed as one to be trained, or a column is said to be of a unit and cannot.
     """
-    shared = tuple(name for name, keys in columns.items() if "of" in keys)
+    of_unit = tuple(name for name, keys in columns.items() if "of" in keys)
+    shared = tuple(name for name in of_unit if columns[name].get("type") not in ("place", "size"))
     if not declares(columns, UNIT):
-        if shared:
-            raise refuse_column(shared[0], "'of' says whose it is, and the specs name no \"unit\"")
+        if of_unit:
+            raise refuse_column(of_unit[0], "'of' says whose it is, and the specs name no \"unit\"")
         return dict(columns), None
     name, most = columns[UNIT]["column"], int(columns[UNIT]["max_rows"])
     own = columns.get(name, {"type": "drop"})
@@ -44,7 +45,7 @@ def take_unit(columns: Mapping[str, dict[str, Any]]) -> tuple[dict[str, dict[str
             "trained: leave it out of the list"
         )
     kind, unique = columns[UNIT].get("kind"), tuple(columns[UNIT].get("unique", ()))
-    told = (*([kind] if kind else []), *shared, *unique)
+    told = (*([kind] if kind else []), *of_unit, *unique)
     if told and not own.get("uuid"):
         raise refuse_unit(
             f'{quote(told[0])} tells of it what shows by its names alone: list {quote(name)} with "uuid": true'
