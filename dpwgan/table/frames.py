@@ -124,14 +124,16 @@ def _read_column(values: pd.Series, column: Column, findings: Findings) -> pl.Se
 
 
 def _read_objects(values: pd.Series, column: CalendarColumn, findings: Findings) -> pl.Series:
-    """Reads moments that come as text, or as objects of Python or pandas, kind after kind."""
+    """Reads moments that come as text, or as objects of Python or pandas: each kind, and each zone, by itself."""
     import pandas as pd
 
     speller = Speller(column)
     cells = np.full(len(values), "", dtype=object)
-    kinds = values.map(type)
-    for kind in kinds.unique():
-        places = np.flatnonzero(kinds == kind)
+    # Zones need have no hash.
+    places_of: dict[tuple[type, int], list[int]] = {}
+    for place, value in enumerate(values):
+        places_of.setdefault((type(value), id(getattr(value, "tzinfo", None))), []).append(place)
+    for (kind, _), places in places_of.items():
         own = values.iloc[places]
         if issubclass(kind, datetime.date | datetime.time | datetime.timedelta) and kind is not type(pd.NaT):
             cells[places] = spell_moments(_drop_zone(own.infer_objects(), column), column, findings).to_list()
