@@ -71,8 +71,9 @@ class RowExpression:
 
     def evaluate(self, values: pl.DataFrame) -> pl.Series:
         """Its value for each of (n,) rows of typed values; a constant is repeated."""
-        found = values.select(self.see(values.schema).alias("value")).get_column("value")
-        return found.new_from_index(0, values.height) if len(found) != values.height else found
+        rows = double_one(values)
+        found = rows.select(self.see(values.schema).alias("value")).get_column("value")
+        return found.head(values.height) if len(found) == rows.height else found.new_from_index(0, values.height)
 
     def see(self, types: Mapping[str, pl.DataType]) -> pl.Expr:
         """What polars evaluates on rows of these types.
@@ -81,6 +82,13 @@ class RowExpression:
         than 1e-13 of the numbers that they are computed from: cents add up as cents do.
         """
         return _make_expression(self, tuple((name, types[name]) for name in self.columns))
+
+
+def double_one(values: pl.DataFrame) -> pl.DataFrame:
+    """(n,) rows, or a row that is alone twice: polars divides one by a constant, and multiplies many by its inverse."""
+    if values.height != 1:
+        return values
+    return pl.DataFrame({cells.name: cells.new_from_index(0, 2) for cells in values})
 
 
 @functools.lru_cache(maxsize=1024)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import zoneinfo
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -129,16 +130,26 @@ def _read_objects(values: pd.Series, column: CalendarColumn, findings: Findings)
 
     speller = Speller(column)
     cells = np.full(len(values), "", dtype=object)
-    kinds = values.map(type)
+    # Each by itself: of a whole column the zone of the first would be everybody's.
+    told = pd.Series([_tell_by_clock(value, column.zone) for value in values], dtype=object)
+    kinds = told.map(type)
     for kind in kinds.unique():
         places = np.flatnonzero(kinds == kind)
-        own = values.iloc[places]
+        own = told.iloc[places]
         if issubclass(kind, datetime.date | datetime.time | datetime.timedelta) and kind is not type(pd.NaT):
-            cells[places] = spell_moments(_drop_zone(own.infer_objects(), column), column, findings).to_list()
+            moments = pl.Series(column.name, own.infer_objects())
+            cells[places] = spell_moments(moments, column, findings).to_list()
         else:
             spelt = list(map(speller.spell, own))
             cells[places] = write_cells(column.name, spelt, np.arange(len(spelt)), findings).to_list()
     return pl.Series(cells.tolist(), dtype=pl.String)
+
+
+def _tell_by_clock(value: Any, zone: str | None) -> Any:
+    """A moment with a zone as clocks show it, there or in another zone; what has none as it is."""
+    if not isinstance(value, datetime.datetime) or value.tzinfo is None:
+        return value
+    return (value if zone is None else value.astimezone(zoneinfo.ZoneInfo(zone))).replace(tzinfo=None)
 
 
 def _drop_zone(values: pd.Series, column: CalendarColumn) -> pl.Series:

@@ -9,7 +9,7 @@ import polars as pl
 
 from dpwgan.errors import quote
 from dpwgan.table.codecs import Derivation, ReadCodec, make_codec, make_codecs, make_derivation
-from dpwgan.table.conditions import ConditionError, RowExpression, find_type, read_sql
+from dpwgan.table.conditions import ConditionError, RowExpression, double_one, find_type, read_sql
 from dpwgan.table.numerals import read_number
 from dpwgan.table.schema import (
     CategoricalColumn,
@@ -52,9 +52,11 @@ class RuleBook:
         """Which of (n,) rows of values break each rule. Shapes: one (n,) a rule."""
         read = {str(place): one.see(values.schema) for place, one in enumerate(self._conditions) if one is not None}
         # All of them see the values as they came, whatever the names of the columns that they are written into.
-        kept = values.with_columns(one.fill_null(True).alias(name) for name, one in read.items())
+        kept = double_one(values).with_columns(one.fill_null(True).alias(name) for name, one in read.items())
         return [
-            ~kept.get_column(str(place)).to_numpy() if str(place) in read else self._break_combinations(rule, values)
+            ~kept.get_column(str(place)).head(values.height).to_numpy()
+            if str(place) in read
+            else self._break_combinations(rule, values)
             for place, rule in enumerate(self.rules)
         ]
 

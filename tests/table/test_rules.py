@@ -19,6 +19,7 @@ from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.rules import read_condition
 from dpwgan.table.schema import NumericColumn, Schema
+from dpwgan.table.source import make_piece
 from dpwgan.table.specs import parse_specs
 
 COLUMNS: dict[str, Any] = {
@@ -87,6 +88,15 @@ def test_which_rows_are_dropped_depends_on_each_row_alone_and_not_on_the_pieces_
     assert encoder.decode(together, np.random.default_rng(0))["age"].to_list() == [age for age in ages if age != "3"]
 
 
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_a_row_is_judged_alone_as_among_others_when_a_constant_divides_it(size: int) -> None:
+    encoder = TableEncoder(read({"sql": "FLOOR(age / 49) = 1", "violations": "drop"}), list(ROW))
+    frame = pl.DataFrame([{**ROW, "age": age} for age in ("48", "49", "50", "49", "95")])
+    pieces = map(make_piece, frame.iter_slices(size))
+    kept = encoder.encode_pieces(pieces, records=frame.height)
+    np.testing.assert_array_equal(kept.numbers, encoder.encode(frame).numbers)
+
+
 @pytest.mark.parametrize(
     "sql",
     [
@@ -104,7 +114,9 @@ def test_what_looks_beyond_its_row_is_no_condition(sql: str) -> None:
 @given(st.data())
 def test_the_value_of_a_condition_is_that_of_each_row_by_itself(data: st.DataObject) -> None:
     """Whatever is let in: rows together and rows alone, in any order, get the same values."""
-    operand = st.sampled_from(["a", "b", "a + b", "ABS(a)", "MOD(b, 3)", "2", "1.5", "COALESCE(a, 1)", "LEAST(a, b)"])
+    operand = st.sampled_from(
+        ["a", "b", "a + b", "ABS(a)", "MOD(b, 3)", "2", "1.5", "COALESCE(a, 1)", "LEAST(a, b)", "FLOOR(49 * a / 49)"]
+    )
     compare = st.builds("({} {} {})".format, operand, st.sampled_from([">", "=", "<>", "<="]), operand)
     leaf = st.one_of(compare, st.sampled_from(["(a IS NULL)", "(b IN (1, 2))", "(t LIKE 'x%')", "(t = 'x')"]))
     condition = read_sql(data.draw(st.recursive(leaf, lambda inner: st.builds("({} AND NOT {})".format, inner, inner))))

@@ -1,6 +1,7 @@
 """A table of awkward columns from pandas, CSV and Parquet: the same types and the same spellings come out."""
 
 import datetime
+import zoneinfo
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -112,13 +113,30 @@ def test_objects_are_read_by_their_values_when_a_column_mixes_them():
     zoned = datetime.timezone(datetime.timedelta(hours=2))
     mixed = TEXT.assign(
         born=[datetime.date(1965, 2, 1), None, "31.12.2010"],
-        seen=[datetime.datetime(2021, 1, 1), datetime.datetime(2021, 7, 1, 1, 59, 59, tzinfo=zoned), ROWS["seen"][2]],
+        seen=[datetime.datetime(2021, 1, 1), datetime.datetime(2021, 6, 30, 23, 59, 59, tzinfo=zoned), ROWS["seen"][2]],
         slot=[datetime.time(8), pd.Timedelta(hours=12, minutes=15), "18:00"],
         alive=[True, None, 0],
     )
     assert release_without_noise(from_pandas(mixed, SCHEMA)).cast(pl.String).to_dict(as_series=False) == {
         name: cells.to_list() for name, cells in OUT.items()
     }
+
+
+def in_hours(hours: float) -> datetime.datetime:
+    return datetime.datetime(2021, 6, 30, 12, tzinfo=datetime.timezone(datetime.timedelta(hours=hours)))
+
+
+LONG_AGO = datetime.datetime(1500, 1, 1, tzinfo=zoneinfo.ZoneInfo("Europe/Berlin"))
+
+
+@pytest.mark.parametrize(("zone", "cells"), [(None, ["12", "12", "00"]), ("Europe/Berlin", ["10", "09", "00"])])
+@pytest.mark.parametrize("first", [in_hours(-1.5), in_hours(5), LONG_AGO, datetime.datetime(2021, 1, 1), None])
+def test_objects_are_told_by_clocks_of_their_own_when_another_row_has_another_zone(first, zone, cells):
+    keys = {"type": "datetime", "min": "2021-01-01", "max": "2021-12-31", "optional": True, "zone": zone}
+    schema = parse_specs({"seen": {key: value for key, value in keys.items() if value}}, sha256="0")
+    values = [first, in_hours(4), pd.Timestamp(in_hours(5)), datetime.datetime(2021, 6, 30)]
+    written = from_pandas(pd.DataFrame({"seen": pd.Series(values, dtype=object)}), schema)["seen"].to_list()
+    assert written[1:] == [f"2021-06-30T{hour}:00:00" for hour in cells]
 
 
 @pytest.mark.parametrize(

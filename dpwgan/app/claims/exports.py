@@ -87,11 +87,12 @@ def make_record(
 def _describe_variant(document: Mapping[str, Any]) -> dict[str, str]:
     public, columns = document["public"], document["columns"]
     waived = columns["domains_waived"]
+    kept = f" kept of {public['rows_read']} read" if "rows_read" in public else ""
     return {
         "variant_name": "Approximate DP" if document["guarantee"]["delta"] > 0 else "Pure DP",
         "data_domain": f"Tables of {public['records']} rows that fit a public description of their columns (SHA-256 "
         f"{public['specs_sha256']}).",
-        "unprotected_quantities": f"The number of rows, {public['records']}; {public['other']}"
+        "unprotected_quantities": f"The number of rows, {public['records']}{kept}; {public['other']}"
         + (f"; which cells occur in {', '.join(waived)}" if waived else "")
         + ".",
     }

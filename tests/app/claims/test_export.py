@@ -58,6 +58,12 @@ def test_record_fits_the_registrys_schema_when_it_is_read_as_yaml(folder):
     assert deployment["implementation"]["mechanisms"].endswith("accuracy: alpha holds")
 
 
+def test_record_names_how_many_rows_were_read_when_units_kept_fewer(folder):
+    write_claim(folder / "out.csv", rows_read=1234)
+    unprotected = export("--registry", *ABOUT)["deployment"]["dp_variant"]["unprotected_quantities"]
+    assert unprotected.startswith("The number of rows, 1000 kept of 1234 read; ")
+
+
 def test_statement_asks_for_the_table_when_the_claims_name_does_not_tell_it(folder, capsys):
     Path("out.csv.privacy.json").rename("claim.json")
     assert main(["claim", "export", "claim.json", "--in-toto", "--output", "made.json"]) == 2
