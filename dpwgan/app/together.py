@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from dpwgan.app.distinct import find_alike, tell_apart
 from dpwgan.app.sampling import RowSource
 from dpwgan.errors import SpecsError
 from dpwgan.privacy.randomness import branch
+from dpwgan.table.distinct import find_alike, tell_apart
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.forms import list_forms, read_kinds
 from dpwgan.table.schema import UnitColumn
@@ -129,7 +129,8 @@ class UnitSource:
             order = order[tell_apart(keys[order], of_units, kinds[order], rng=rng)]
             broken = find_alike(keys[order], of_units)
         told = pl.DataFrame([of_units, kinds[order], *(values.get_column(name)[order] for name in self._unique)])
-        order = order[told.select(pl.arg_sort_by(told.columns, nulls_last=True)).to_series().to_numpy()]
+        by_order = pl.arg_sort_by(told.columns, nulls_last=True, maintain_order=True)
+        order = order[told.select(by_order).to_series().to_numpy()]
         frame = rows[order]
         if self._shared:
             heads = order[starts + rng.integers(0, sizes)]

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import DataError, quote
+from dpwgan.table.distinct import find_alike
 from dpwgan.table.findings import count_rows
 from dpwgan.table.schema import UnitColumn
 from dpwgan.table.source import Piece, SourceTable
@@ -51,12 +52,6 @@ class Units:
         of_units = np.empty(len(self.sizes), cells.dtype)
         of_units[self.of_rows] = cells
         return len(np.unique(self.of_rows[cells != of_units[self.of_rows]]))
-
-    def count_repeated(self, cells: npt.NDArray[np.uint64]) -> int:
-        """In how many units some rows are alike. Shapes: (n,)."""
-        order = np.lexsort((cells, self.of_rows))
-        units, cells = self.of_rows[order], cells[order]
-        return len(np.unique(units[1:][(units[1:] == units[:-1]) & (cells[1:] == cells[:-1])]))
 
     def choose(self, most: int, *, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
         """Chooses which rows are kept: of each unit at most so many, each choice as likely as another. Shapes: (n,).
@@ -108,11 +103,11 @@ def read_units(table: SourceTable, column: UnitColumn) -> SourceTable:
                 f"Column {quote(name)}: not the same cell in all rows of a unit, which the specs say it has, in "
                 f"{split:,} of {len(units.sizes):,} units."
             )
-    repeated = units.count_repeated(frame.get_column(unique[0]).to_numpy()) if unique else 0
-    if repeated:
+    alike = find_alike(frame.get_column(unique[0]).to_numpy(), units.of_rows) if unique else np.zeros(0, np.bool_)
+    if alike.any():
         raise DataError(
             f"Column{'s' * (len(unique) > 1)} {', '.join(map(quote, unique))}: alike in two rows of a unit, which the "
-            f"specs say none are, in {repeated:,} of {len(units.sizes):,} units."
+            f"specs say none are, in {len(np.unique(units.of_rows[alike])):,} of {len(units.sizes):,} units."
         )
     return replace(table, records=units.count_kept(column.max_rows), units=units)
 

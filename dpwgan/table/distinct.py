@@ -7,6 +7,8 @@ that had to be found, and so its rows come from next to where they were.
 Privacy: post-processing of releases.
 """
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -16,7 +18,9 @@ Flags = npt.NDArray[np.bool_]
 _MOST_TURNS = 200
 
 
-def find_alike(keys: Integers, units: Integers, *, rng: np.random.Generator | None = None) -> Flags:
+def find_alike(
+    keys: npt.NDArray[np.integer[Any]], units: npt.NDArray[np.integer[Any]], *, rng: np.random.Generator | None = None
+) -> Flags:
     """Which rows have the key of another row of their unit, but for one of each such key, by chance if `rng` is given.
 
     Shapes: (n,) keys, (n,) units.
