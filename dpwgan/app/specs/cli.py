@@ -24,7 +24,7 @@ from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.findings import compare_header, describe
 from dpwgan.table.reader import get_format, open_table, open_undescribed
-from dpwgan.table.schema import ComputedColumn, DerivedColumn, Schema, UndiscoveredColumn
+from dpwgan.table.schema import ComputedColumn, DerivedColumn, Schema, UndiscoveredColumn, UnitColumn
 from dpwgan.table.source import SourceTable
 from dpwgan.table.specs import Problems, load_document, survey_specs
 from dpwgan.table.stream import read_bytes
@@ -196,9 +196,15 @@ def _find_misfits(path: str, schema: Schema, *, names: Sequence[str]) -> Iterato
             yield None, None, f"the specs do not have {faults.untold} of the names in the first line"
         yield from _find_illegal_cells(table, schema)
         if schema.unit is not None:
-            read_units(table, schema.unit)
+            read_units(table, _keep_known(schema.unit, schema))
     except DataError as error:
         yield None, None, str(error).rstrip(".")
+
+
+def _keep_known(unit: UnitColumn, schema: Schema) -> UnitColumn:
+    """A unit without what it says of columns that are described wrongly, and so not read."""
+    shared = tuple(name for name in unit.shared if name in schema.by_name)
+    return replace(unit, shared=shared, unique=unit.unique if schema.by_name.keys() >= {*unit.unique} else ())
 
 
 def _find_illegal_cells(table: SourceTable, schema: Schema) -> Iterator[tuple[str | None, int | None, str]]:

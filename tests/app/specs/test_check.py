@@ -139,6 +139,17 @@ def test_table_is_not_blamed_when_all_columns_of_the_specs_are_wrong(folder, cap
     assert capfd.readouterr().out.endswith("in the specs ('x', 'y'): is it a header?\n")
 
 
+@pytest.mark.parametrize("place", ["of", "unique"])
+def test_unit_is_judged_without_its_columns_that_are_themselves_wrong(folder, capfd, place):
+    wrong = {"type": "enum", "values": None, **({"of": "unit"} if place == "of" else {})}
+    told = {"unique": ["y"]} if place == "unique" else {}
+    specs = {"who": {"type": "string", "uuid": True}, "x": {"type": "boolean", "of": "unit"}, "y": wrong}
+    assert judge(folder, {**specs, "unit": {**OF_UNITS["unit"], **told}}, "who,x,y\n1,0,a\n1,1,b\n") == 78
+    out = capfd.readouterr().out
+    assert "Column 'y' in the specs: 'values' is null" in out
+    assert "Column 'x': not the same cell in all rows of a unit" in out
+
+
 def test_unit_is_no_column_that_a_table_lacks_when_something_is_wrong_with_it(folder, capfd):
     specs = {**OF_UNITS, "unit": {**OF_UNITS["unit"], "kind": "y"}}
     assert judge(folder, specs, "x,who\n1,a\n0,b\n") == 78
