@@ -160,8 +160,9 @@ def _check_kinds(sides: Sequence[pl.Expr], types: Sequence[pl.DataType]) -> None
     kinds = {"number" if found.is_numeric() else found.base_type() for found in like}
     if len(kinds - {pl.Null}) < 2:
         return
-    if "number" in kinds and any(found.is_temporal() for found in types):
-        raise ConditionError("compares a time with a number; write DATE '...' or INTERVAL '...'")
+    if kinds & {"number", pl.String} and any(found.is_temporal() for found in types):
+        other = "number" if "number" in kinds else "text"
+        raise ConditionError(f"compares a time with a {other}; write DATE '...', TIMESTAMP '...' or INTERVAL '...'")
     truths = [side for side, found in zip(sides, types, strict=True) if found == pl.Boolean and side.meta.is_column()]
     advice = "".join(
         f"; {quote(side.meta.output_name())} is true or false: write it alone or after NOT" for side in truths

@@ -192,6 +192,7 @@ TYPOS = ["word = 'X'", "'z' <> word", "word IN ('x', 'z')", "CASE word WHEN 'z' 
         ("smokes IS NOT DISTINCT FROM word", "'smokes' is true or false"),
         ("(age > 3) = pay", "kinds that do not go together"),
         ("begin > age", "compares a time with a number"),
+        ("begin > '2024-01-01'", "compares a time with a text; write DATE"),
         ("begin < begin + INTERVAL '400000 years'", "kinds that do not go together"),
         ("1 = 1", "names no column"),
         *((sql, "compares 'word' with a text that is none of its values") for sql in TYPOS),
