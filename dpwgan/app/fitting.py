@@ -223,6 +223,7 @@ def _discover(table: SourceTable, run_plan: RunPlan, schema: Schema, *, ledger: 
             table.frames(),
             schema,
             select=lambda columns, count: ledger.discover([discovery_label(column) for column in columns], count),
+            firsts=None if table.units is None else table.units.firsts,
         )
         columns = [describe_column(found.by_name[name]) for name in run_plan.discoveries]
         return {"columns": np.array(json.dumps(columns))}

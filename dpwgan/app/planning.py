@@ -135,9 +135,13 @@ class RunPlan:
             moved = line.event.sensitivity if isinstance(line.event, DiscreteGaussian) else 1.0
             lost = Release(label=line.label, event=line.event, times=line.count, mechanism=GIVEN_UP, sensitivity=moved)
             ledger.reserve(lost, as_charged=True)
+        shared = () if self.schema.unit is None else self.schema.unit.shared
         for column, event in self.discoveries.items():
             how, label = "stable selection of a column's cells", discovery_label(column)
-            ledger.reserve(Release(label=label, event=event, times=1, mechanism=how, sensitivity=1.0))
+            # What all rows of a unit have in common is counted once, so that a unit is as a row.
+            counted = ", each unit counted once" if column in shared else ""
+            release = Release(label=label, event=event, times=1, mechanism=how + counted, sensitivity=1.0)
+            ledger.reserve(release, as_charged=column in shared)
         if self.sizes is not None:
             ledger.reserve(self.sizes, as_charged=True)
         if not self.undiscovered:

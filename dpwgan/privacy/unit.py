@@ -16,7 +16,8 @@ other: `rows` steps of D, and the triangle inequality. QED. It is reached: all r
   whichever class, and so costs the stated epsilon; pure epsilons of the steps add up to `rows` times that.
 - Sums over a Poisson sample: if whole units are `sampled`, and the parts of a unit's rows clipped as one, the event is
   that of a row. Else rows are sampled apart, and `PoissonGaussian.split` has what that costs.
-- Stable selection of cells: it is planned by what it costs, and noisier for a unit (`StableSelection.of_row`).
+- Stable selection of cells: it is planned by what it costs, and noisier for a unit (`StableSelection.of_row`). Of a
+  column in which a unit's rows are alike units are counted, not rows: a unit adds 1 to one count, as a row does.
 - The histogram of units by their numbers of rows is no sum over rows: `dpwgan.privacy.sizes`.
 """
 

@@ -2,13 +2,15 @@
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from dpwgan.errors import DataError, SpecsError, quote
+from dpwgan.errors import DataError, DpwganError, SpecsError, quote
 from dpwgan.table.findings import Findings
 from dpwgan.table.numerals import are_same_cell, read_number
 from dpwgan.table.schema import CategoricalColumn, Column, Schema, UndiscoveredColumn
@@ -19,16 +21,23 @@ SelectCells = Callable[[Sequence[str], Callable[[], Sequence[Mapping[str, int]]]
 """Releases some of the cells of the named columns, privately; what it is given counts their cells, once."""
 
 
-def discover_domains(frames: Iterable[pl.DataFrame], schema: Schema, *, select: SelectCells | None = None) -> Schema:
+def discover_domains(
+    frames: Iterable[pl.DataFrame],
+    schema: Schema,
+    *,
+    select: SelectCells | None = None,
+    firsts: npt.NDArray[np.bool_] | None = None,
+) -> Schema:
     """Gives every undiscovered column its list of cells; the other columns stay as they are.
 
     A "waived" column takes all cells that occur, sorted. A "private" column takes those that `select` releases, which
     is given the names of all such columns and counts their cells when it has charged for them. A cell that was not
     released counts as the column's first missing code. Whole numbers in an integer column are one cell in every
-    spelling. An empty cell is legal only where "" is a missing code.
+    spelling. An empty cell is legal only where "" is a missing code. A column that units share is counted once a unit:
+    in the rows that are `firsts` of theirs.
 
-    Privacy: one record adds 1 to one count of each column. "private" is as private as `select`, within which the first
-      row is read; "waived" is not covered by the guarantee.
+    Privacy: one record adds 1 to one count of each column, and so do all of a unit in a column that it shares.
+      "private" is as private as `select`, within which the first row is read; "waived" is not covered by the guarantee.
     Raises: SpecsError if there is nothing to select with; DataError if a waived column has more than
       `MOST_CATEGORIES` cells, or cells that the specs rule out.
     """
@@ -36,9 +45,12 @@ def discover_domains(frames: Iterable[pl.DataFrame], schema: Schema, *, select: 
     private = [column.name for column in columns if column.privacy == "private"]
     if private and select is None:
         raise SpecsError(f"Column {quote(private[0])}: its list of cells cannot be selected privately here.")
+    shared = () if schema.unit is None else schema.unit.shared
+    if firsts is None and {*private} & {*shared}:
+        raise DpwganError("Internal error: whose rows are whose is not known, so that no unit can be counted once.")
 
     # In one pass over all columns, and only when it was charged for.
-    count = functools.cache(lambda: _count_cells(frames, columns))
+    count = functools.cache(lambda: _count_cells(frames, columns, once=firsts, shared=shared))
 
     chosen: dict[str, Sequence[str]] = {}
     if private and select is not None:
@@ -61,13 +73,27 @@ def discover_domains(frames: Iterable[pl.DataFrame], schema: Schema, *, select: 
     return replace(schema, columns=tuple(discovered.get(column.name, column) for column in schema.columns))
 
 
-def _count_cells(frames: Iterable[pl.DataFrame], columns: Sequence[UndiscoveredColumn]) -> dict[str, dict[str, int]]:
-    """Counts the records of each cell of each column. Raises: DataError for cells that the specs rule out."""
+def _count_cells(
+    frames: Iterable[pl.DataFrame],
+    columns: Sequence[UndiscoveredColumn],
+    *,
+    once: npt.NDArray[np.bool_] | None,
+    shared: Container[str],
+) -> dict[str, dict[str, int]]:
+    """Counts the records of each cell of each column, those of `shared` ones that are flagged in `once`.
+
+    Raises: DataError for cells that the specs rule out.
+    """
     counts: dict[str, Counter[str]] = {column.name: Counter() for column in columns}
+    start = 0
     for frame in frames if columns else ():
         for column in columns:
-            for cell, rows in frame.get_column(column.name).value_counts(name="rows").iter_rows():
+            cells = frame.get_column(column.name)
+            if once is not None and column.name in shared:
+                cells = cells.filter(pl.Series(once[start : start + frame.height]))
+            for cell, rows in cells.value_counts(name="rows").iter_rows():
                 counts[column.name][cell] += rows
+        start += frame.height
     findings = Findings()
     merged = {column.name: _merge_spellings(counts[column.name], column, findings) for column in columns}
     findings.raise_if_any()

@@ -43,6 +43,13 @@ class Units:
         """How many units there are, with those of other workers: public."""
         return len(self.sizes) + self.elsewhere
 
+    @property
+    def firsts(self) -> npt.NDArray[np.bool_]:
+        """Which rows are the first of their unit. Shapes: (n,)."""
+        first = np.zeros(len(self.of_rows), np.bool_)
+        first[np.unique(self.of_rows, return_index=True)[1]] = True
+        return first
+
     def count_kept(self, most: int) -> int:
         """How many rows are left where each unit keeps so many at most: public."""
         return int(np.minimum(self.sizes, most).sum())

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from dpwgan.app.api import Synthesizer
+from dpwgan.app.claims.verification import find_faults
 from dpwgan.errors import UsageError
 from dpwgan.privacy.randomness import make_choice_stream
 from dpwgan.table import units
@@ -59,6 +60,26 @@ def test_rows_beyond_a_units_own_are_left_out_and_the_claim_says_so(tmp_path):
     assert "rows_read" not in claim["public"]
     assert (claim["public"]["records"], claim["guarantee"]["rows_per_unit"]) == (60, 6)
     assert any("--rows-per-unit, not checked" in words for words in claim["accountant"]["assumptions"])
+
+
+def test_a_list_of_a_column_that_units_share_costs_a_unit_what_it_costs_a_row(tmp_path):
+    towns = {"type": "enum", "values_from": "data", "domain_privacy": "private", "missing": ["?"]}
+    unit, named = {"column": "who", "max_rows": 5}, {"who": {"type": "integer", "uuid": True}}
+    specs = {"unit": unit, **named, "town": {**towns, "of": "unit"}, "own": towns}
+    # Some 170 units are needed of a town, or 930 rows, for which most have too few.
+    who = np.repeat(np.arange(300), np.where(np.arange(300) < 20, 5, 1))
+    town = np.where(who < 280, "big", "small")
+    frame = pl.DataFrame({"who": who, "town": town, "own": town}).to_pandas()
+    synthesizer = Synthesizer(specs, 2.0, 1e-6, method="independent").fit(frame)
+    claim = synthesizer.claim()
+    lines = {line["label"]: line for line in claim.document["ledger"]}
+    shared, own = lines["cells of town"], lines["cells of own"]
+    assert "rows" not in shared
+    assert shared["mechanism"].endswith("each unit counted once")
+    assert own["rows"] == 5
+    assert (shared["epsilon"], shared["delta"]) == (own["epsilon"], own["delta"])
+    assert [synthesizer.schema.by_name[name].tokens for name in ("town", "own")] == [("big", "?"), ("?",)]
+    assert not list(find_faults(claim))
 
 
 @pytest.mark.slow

@@ -6,11 +6,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dpwgan.errors import DataError, SpecsError
+from dpwgan.errors import DataError, DpwganError, SpecsError
 from dpwgan.table import domains
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoder import TableEncoder
-from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema, UndiscoveredColumn
+from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema, UndiscoveredColumn, UnitColumn
+from dpwgan.table.units import Units
 
 PLAIN = NumericColumn(name="n", minimum=0, maximum=9, integer=True)
 
@@ -60,6 +61,30 @@ def test_spellings_are_merged_when_the_column_is_of_whole_numbers():
     assert schema.columns[1].tokens == ("-1", "3", "10", "999")  # type: ignore[union-attr]
     encoded = TableEncoder(schema, ["n", "c"]).encode(make_frame(cells))
     assert encoded.codes[:, 0].tolist() == [1, 1, 1, 2, 0, 3]
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 6])
+def test_units_are_counted_once_in_a_column_that_they_share_and_move_one_count_by_one(pieces):
+    columns = (
+        UndiscoveredColumn(name="town", privacy="private", missing=("?",)),
+        UndiscoveredColumn(name="own", privacy="private", missing=("?",)),
+        UnitColumn(name="who", max_rows=3, written=True, shared=("town",)),
+    )
+
+    def count(whose: str, towns: str) -> list[dict[str, int]]:
+        selection, frame = Selection(), pl.DataFrame({"town": list(towns), "own": list(towns)})
+        frames = frame.iter_slices(-(-len(towns) // pieces))
+        firsts = Units(np.array(list(whose), np.int32)).firsts
+        discover_domains(frames, Schema(columns=columns, sha256="0"), select=selection, firsts=firsts)
+        return [dict(counts) for counts in selection.acts[2:]]
+
+    town, own = count("010212", "abacbc")
+    assert (town, own) == ({"a": 1, "b": 1, "c": 1}, {"a": 2, "b": 2, "c": 2})
+    # Of another unit 0, and of none: one count moves by one, and of rows by two.
+    gone, gone_own = count("010212", "?b?cbc")
+    assert ({**gone, "a": 1}, {**gone_own, "a": 2}) == (town, own)
+    with pytest.raises(DpwganError, match="whose rows are whose is not known"):
+        discover_domains([], Schema(columns=columns, sha256="0"), select=Selection())
 
 
 def test_private_column_lists_what_is_released_when_charged_first():
