@@ -152,12 +152,25 @@ class Model:
         return self._sums[node, left], left
 
 
+def pool_answers(answers: Iterable[Answer]) -> list[Answer]:
+    """Gives one answer a marginal, as precise as all of its. The fit stays; a set that comes again compiles nothing."""
+    pooled: dict[Columns, Answer] = {}
+    for answer in answers:
+        if known := pooled.get(answer.columns):
+            shares = np.array([known.sigma**-2, answer.sigma**-2])
+            counts = np.average([known.counts, answer.counts], axis=0, weights=shares)
+            answer = replace(answer, counts=counts, sigma=float(shares.sum() ** -0.5))
+        pooled[answer.columns] = answer
+    return list(pooled.values())
+
+
 def fit_model(
     sizes: Mapping[str, int], answers: list[Answer], start: Model | None = None, iterations: int = ITERATIONS
 ) -> Model:
     """Fits mbi's graphical model by mirror descent, from where an earlier one ended."""
     from mbi import DatavectorQuery, Domain, LinearMeasurement, WeightedQuery, estimation
 
+    answers = pool_answers(answers)
     queries = [DatavectorQuery() if answer.weights is None else WeightedQuery(answer.weights) for answer in answers]
     fitted = estimation.MirrorDescent().estimate(
         Domain.fromdict(dict(sizes)),

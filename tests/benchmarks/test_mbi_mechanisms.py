@@ -170,3 +170,14 @@ def test_rows_are_counted_by_precision_when_marginals_differ():
         for cells, shift in ((1, 9.0), (9, 0.0))
     )
     assert mechanisms.count_rows([few, many]) == pytest.approx(100 + 9 * 0.9)
+
+
+def test_answers_are_one_by_precision_when_a_marginal_was_measured_again():
+    first, again = (
+        mechanisms.Answer(("a",), np.array(counts), sigma) for counts, sigma in (([9.0], 2.0), ([4.0], 1.0))
+    )
+    other = mechanisms.Answer(("b",), np.array([1.0]), 1.0)
+    pooled = mechanisms.pool_answers([first, other, again])
+    assert [answer.columns for answer in pooled] == [("a",), ("b",)]
+    assert (pooled[0].counts, pooled[0].sigma) == (pytest.approx([5.0]), pytest.approx(math.sqrt(0.8)))
+    assert pooled[1] is other
