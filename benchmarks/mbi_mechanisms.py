@@ -118,7 +118,8 @@ class Model:
         import networkx as nx
         from mbi import junction_tree, marginal_oracles
 
-        self.fitted, self._sums = fitted, {}
+        self.fitted = fitted
+        self._sums: dict[tuple[Columns, Columns], Any] = {}
         self._tree, _ = junction_tree.make_junction_tree(fitted.domain, fitted.cliques)
         nodes = list(self._tree)
         tables = marginal_oracles.message_passing_hugin(fitted.potentials.expand(nodes), fitted.total)
@@ -142,7 +143,7 @@ class Model:
 
     def draw(self, rows: int) -> dict[str, Any]:
         """Gives the columns of as many rows."""
-        return self.fitted.synthetic_data(rows).data
+        return dict(self.fitted.synthetic_data(rows).data)
 
     def _sum(self, node: Columns, names: Container[str]) -> tuple[Any, Columns]:
         left = tuple(name for name in node if name in names)
@@ -187,7 +188,7 @@ def measure_size(sizes: Mapping[str, int], sets: list[Columns]) -> float:
     """Gives the MB of a model of these sets."""
     from mbi import Domain, junction_tree
 
-    return junction_tree.hypothetical_model_size(Domain.fromdict(dict(sizes)), sets)
+    return float(junction_tree.hypothetical_model_size(Domain.fromdict(dict(sizes)), sets))
 
 
 def measure_miss(counts: Any, model: Any, columns: Columns) -> float:
@@ -204,7 +205,7 @@ def run_mst(asked: Guarded, fit: Callable[..., Any] = fit_model) -> pd.DataFrame
     maps = {answer.columns[0]: merge_rare(answer.counts, RARE * sigma) for answer in asked.answers}
     asked.merge(maps)
     model = fit(asked.sizes, asked.answers)
-    pairs = itertools.combinations(names, 2)
+    pairs: list[Columns] = list(itertools.combinations(names, 2))
     scores = {pair: measure_miss(asked.count(pair), model, pair) for pair in pairs}
     trees = {name: name for name in names}
     edges = len(names) - 1

@@ -5,11 +5,11 @@
 TOOL is dpmm-mst, dpmm-aim (package dpmm; with -privtree behind it a tenth of the budget finds the bins of numbers;
 AIM's workload is all pairs, or sets of as many columns as --ways says), mbi-mst, mbi-aim (package mbi, with the loops
 of mbi_mechanisms.py), smartnoise-mst or smartnoise-dpctgan (package smartnoise-synth). `make peers` sets dpmm and mbi
-up. Columns come as codes, made here from the specs alone: a category by its
-place, a number as one of 20 equal parts of its range (1,024 where bins are found; there columns of 24 counted codes or
-more are numbers, too) or a missing code. Cells are written back: a category as it is, a number as the middle of its
-part. Derived columns are left out: no peer knows of them. delta is 1/n^2; as many rows are written as were read. This
-file imports nothing of dpwgan, which is not there.
+up. Columns come as codes, made here from the specs alone: a category by its place, a number as one of 20 equal parts of
+its range (1,024 where bins are found; there columns of 24 counted codes or more are numbers, too) or a missing code.
+Cells are written back: a category as it is, a number as the middle of its part. Derived columns are left out: no peer
+knows of them. delta is 1/n^2; as many rows are written as were read. This file imports nothing of dpwgan, which is not
+there.
 """
 
 import argparse
@@ -86,11 +86,10 @@ def run_mbi(
 ) -> pd.DataFrame:
     """Fits and samples mbi's graphical model of what MST or AIM measure."""
     import jax
+    import mbi_mechanisms as mechanisms  # beside this file
 
     jax.config.update("jax_enable_x64", True)  # without it mirror descent may stall, says mbi
     jax.config.update("jax_enable_compilation_cache", False)  # mbi asks for this, too
-    import mbi_mechanisms as mechanisms  # beside this file
-
     asked = mechanisms.Guarded(table, sizes, mechanisms.find_rho(epsilon, delta))
     return mechanisms.run_mst(asked) if kind == "mst" else mechanisms.run_aim(asked, ways, MODEL_MB)
 
