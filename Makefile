@@ -101,9 +101,9 @@ bench-compare: venv ## Puts two files of results side by side: make bench-compar
 
 .PHONY: bench-utility
 # Peers that are set up take part. BENCH_PEERS may name others, such as a checkout of dpsynth: see benchmarks/processes.py.
-DPMM := $(OUT)/peers/dpmm/bin/python
-DPMM_TOOLS := dpmm-mst dpmm-aim dpmm-mst-privtree dpmm-aim-privtree
-bench-utility: export BENCH_PEERS ?= $(if $(wildcard $(DPMM)),$(foreach tool,$(DPMM_TOOLS),$(tool)=$(DPMM) benchmarks/peer.py $(tool) {data} {output} {specs} {epsilon};))
+PEERS := dpmm-mst dpmm-aim dpmm-mst-privtree dpmm-aim-privtree mbi-mst mbi-aim
+peer_python = $(wildcard $(OUT)/peers/$(firstword $(subst -, ,$(1)))/bin/python)
+bench-utility: export BENCH_PEERS ?= $(foreach tool,$(PEERS),$(if $(call peer_python,$(tool)),$(tool)=$(call peer_python,$(tool)) benchmarks/peer.py $(tool) {data} {output} {specs} {epsilon};))
 bench-utility: venv ## Prints how good the tables are: method by table by epsilon, beside the peers' figures
 	$(PY) benchmarks/utility.py --tables "$(TABLES)" --only "$(ONLY)" --methods "$(METHODS)" --epsilons "$(EPSILONS)" \
 		--seeds "$(SEEDS)" --jobs "$(JOBS)" $(if $(RESUME),--resume "$(RESUME)") $(BENCH_FLAGS)
@@ -113,8 +113,8 @@ bench-slices: venv-evaluation ## Cuts TABLES into fewer rows, fewer columns and 
 	$(PY) benchmarks/slices.py "$(TABLES)" $(OUT)/slices $(if $(ONLY),--only $(ONLY))
 
 .PHONY: peers
-peers: ## Sets up dpmm for bench-utility, and SDNist for benchmarks/sdnist_scores.py, each in its own environment
-	for name in dpmm sdnist; do \
+peers: ## Sets up dpmm and mbi for bench-utility, and SDNist for benchmarks/sdnist_scores.py, each in its own environment
+	for name in dpmm mbi sdnist; do \
 		python=$(OUT)/peers/$$name/bin/python; \
 		test -x $$python || "$$(sh scripts/find-python.sh)" -m venv $(OUT)/peers/$$name || exit; \
 		$$python -m pip install --quiet --requirement benchmarks/peers/$$name.txt || exit; \

@@ -3,12 +3,13 @@
     ENVIRONMENT/bin/python benchmarks/peer.py TOOL DATA OUTPUT SPECS EPSILON [--ways K]
 
 TOOL is dpmm-mst, dpmm-aim (package dpmm; with -privtree behind it a tenth of the budget finds the bins of numbers;
-AIM's workload is all pairs, or sets of as many columns as --ways says), smartnoise-mst or smartnoise-dpctgan (package
-smartnoise-synth). `make peers` sets dpmm up. Columns come as codes, made here from the specs alone: a category by its
-place, a number as one of 20 equal parts of its range (1,024 where bins are found; there columns of 24 counted codes or
-more are numbers, too) or a missing code. Cells are written back: a category as it is, a number as the middle of its
-part. Derived columns are left out: no peer knows of them. delta is 1/n^2; as many rows are written as were read. This
-file imports nothing of dpwgan, which is not there.
+AIM's workload is all pairs, or sets of as many columns as --ways says), mbi-mst, mbi-aim (package mbi, with the loops
+of mbi_mechanisms.py), smartnoise-mst or smartnoise-dpctgan (package smartnoise-synth). `make peers` sets dpmm and mbi
+up. Columns come as codes, made here from the specs alone: a category by its place, a number as one of 20 equal parts of
+its range (1,024 where bins are found; there columns of 24 counted codes or more are numbers, too) or a missing code.
+Cells are written back: a category as it is, a number as the middle of its part. Derived columns are left out: no peer
+knows of them. delta is 1/n^2; as many rows are written as were read. This file imports nothing of dpwgan, which is not
+there.
 """
 
 import argparse
@@ -80,6 +81,19 @@ def run_dpmm(
     return made.clip(0, pd.Series(sizes)[made.columns] - 1, axis=1)
 
 
+def run_mbi(
+    table: pd.DataFrame, sizes: dict[str, int], *, kind: str, epsilon: float, delta: float, ways: int
+) -> pd.DataFrame:
+    """Fits and samples mbi's graphical model of what MST or AIM measure."""
+    import jax
+    import mbi_mechanisms as mechanisms  # beside this file
+
+    jax.config.update("jax_enable_x64", True)  # without it mirror descent may stall, says mbi
+    jax.config.update("jax_enable_compilation_cache", False)  # mbi asks for this, too
+    asked = mechanisms.Guarded(table, sizes, mechanisms.find_rho(epsilon, delta))
+    return mechanisms.run_mst(asked) if kind == "mst" else mechanisms.run_aim(asked, ways, MODEL_MB)
+
+
 def run_smartnoise(
     table: pd.DataFrame, sizes: dict[str, int], *, kind: str, epsilon: float, delta: float, ways: int
 ) -> pd.DataFrame:
@@ -91,14 +105,14 @@ def run_smartnoise(
     return synthesizer.sample(len(table))
 
 
-RUNNERS: dict[str, Callable[..., pd.DataFrame]] = {"dpmm": run_dpmm, "smartnoise": run_smartnoise}
+RUNNERS: dict[str, Callable[..., pd.DataFrame]] = {"dpmm": run_dpmm, "mbi": run_mbi, "smartnoise": run_smartnoise}
 DPMM = ("dpmm-mst", "dpmm-aim", "dpmm-mst-privtree", "dpmm-aim-privtree")
 
 
 def main() -> None:
     """Codes the table, runs the tool, and writes what it made."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tool", choices=[*DPMM, "smartnoise-mst", "smartnoise-dpctgan"])
+    parser.add_argument("tool", choices=[*DPMM, "mbi-mst", "mbi-aim", "smartnoise-mst", "smartnoise-dpctgan"])
     parser.add_argument("data", type=Path)
     parser.add_argument("output", type=Path)
     parser.add_argument("specs", type=Path)

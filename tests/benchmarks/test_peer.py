@@ -2,12 +2,13 @@
 
 import json
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from benchmarks import peer
+from benchmarks import mbi_mechanisms, peer
 
 
 @pytest.mark.parametrize(
@@ -44,3 +45,16 @@ def test_tool_is_given_codes_and_sizes_when_it_runs(monkeypatch, tmp_path):
     peer.main()
     assert given == {"kind": "mst", "ways": 2, "epsilon": 0.5, "delta": pytest.approx(1 / 9), "sizes": {"a": 2}}
     assert list(pd.read_csv(tmp_path / "out.csv")["a"]) == [7, 5, 7]
+
+
+@pytest.mark.parametrize(("kind", "more"), [("mst", ()), ("aim", (3, peer.MODEL_MB))])
+def test_loop_on_mbi_gets_the_table_and_its_rho_when_it_runs(monkeypatch, kind, more):
+    given: list[Any] = []
+    monkeypatch.setitem(sys.modules, "jax", SimpleNamespace(config=SimpleNamespace(update=lambda *_: None)))
+    monkeypatch.setitem(sys.modules, "mbi_mechanisms", mbi_mechanisms)
+    monkeypatch.setattr(mbi_mechanisms, f"run_{kind}", lambda *asked: given.extend(asked) or asked[0].table)
+    table = pd.DataFrame({"a": [1, 0]})
+    made = peer.RUNNERS["mbi"](table, {"a": 2}, kind=kind, epsilon=1.0, delta=1e-6, ways=3)
+    assert made is table
+    assert (given[0].sizes, given[0].rho) == ({"a": 2}, mbi_mechanisms.find_rho(1.0, 1e-6))
+    assert tuple(given[1:]) == more
