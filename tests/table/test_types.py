@@ -20,6 +20,7 @@ from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.frames import from_pandas, from_polars, to_pandas
 from dpwgan.table.reader import open_table
 from dpwgan.table.specs import parse_specs
+from dpwgan.table.types import holds_all
 from dpwgan.table.writer import write_table
 
 SPECS: dict[str, Any] = {
@@ -220,6 +221,22 @@ def test_dtype_is_that_of_the_specs_when_pandas_may_have_chosen_it_by_looking_at
     pd.testing.assert_frame_equal(one, other)
     assert (one["paid"].dtype, one["alive"].dtype, one["ward"].dtype) == ("float64", "boolean", "object")
     assert one["zip"].cat.categories.to_list() == ["01067", "80331", "NA"]
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "decimals", "kept"),
+    [
+        (0, 1 << 24, 0, True),
+        (0, 1 << 25, 0, False),
+        (-(1 << 25), 0, 0, False),
+        (0, 1000, 2, True),
+        (0, 1 << 20, 2, False),
+    ],
+)
+def test_single_precision_is_kept_when_it_holds_every_number_and_not_only_the_ends(least, most, decimals, kept):
+    keys = {"type": "float", "min": least, "max": most, "decimals": decimals}
+    column = parse_specs({"paid": keys}, sha256="0").by_name["paid"]
+    assert holds_all(column, pl.Float32()) is kept
 
 
 def test_frame_has_the_types_of_the_specs_when_nothing_is_known_of_another():
