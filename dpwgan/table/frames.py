@@ -14,7 +14,7 @@ from dpwgan.errors import DataError, UsageError
 from dpwgan.table.calendar import CalendarColumn
 from dpwgan.table.findings import Findings, check_header
 from dpwgan.table.schema import BooleanColumn, CategoricalColumn, Column, Schema
-from dpwgan.table.spelling import Cell, Speller, spell_moments, spell_values, write_cells
+from dpwgan.table.spelling import NO_MOMENT, Cell, Refusal, Speller, spell_moments, spell_values, write_cells
 from dpwgan.table.types import choose_type, give_type, holds_all
 
 if TYPE_CHECKING:
@@ -140,16 +140,28 @@ def _read_objects(values: pd.Series, column: CalendarColumn, findings: Findings)
             moments = pl.Series(column.name, own.infer_objects())
             cells[places] = spell_moments(moments, column, findings).to_list()
         else:
-            spelt = list(map(speller.spell, own))
+            spelt = [value if isinstance(value, Refusal) else speller.spell(value) for value in own]
             cells[places] = write_cells(column.name, spelt, np.arange(len(spelt)), findings).to_list()
     return pl.Series(cells.tolist(), dtype=pl.String)
 
 
 def _tell_by_clock(value: Any, zone: str | None) -> Any:
-    """A moment with a zone as clocks show it, there or in another zone; what has none as it is."""
-    if not isinstance(value, datetime.datetime) or value.tzinfo is None:
-        return value
-    return (value if zone is None else value.astimezone(zoneinfo.ZoneInfo(zone))).replace(tzinfo=None)
+    """A moment with a zone as clocks show it, there or in another zone; what is no moment as it is.
+
+    To the microsecond: pandas would cut off what is finer where a moment of another row is beyond its nanoseconds.
+    """
+    import pandas as pd
+
+    try:
+        if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+            value = (value if zone is None else value.astimezone(zoneinfo.ZoneInfo(zone))).replace(tzinfo=None)
+        if isinstance(value, pd.Timestamp):
+            value = value.as_unit("us", round_ok=False).to_pydatetime()
+        if isinstance(value, datetime.timedelta) and value is not pd.NaT:
+            value = pd.Timedelta(value).as_unit("us", round_ok=False).to_pytimedelta()
+    except (OverflowError, ValueError):  # beyond all calendars, or finer
+        return NO_MOMENT
+    return value
 
 
 def _drop_zone(values: pd.Series, column: CalendarColumn) -> pl.Series:

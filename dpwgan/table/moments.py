@@ -52,7 +52,8 @@ def drop_zone(values: pl.Series, column: CalendarColumn) -> pl.Series:
     elif kind == pl.Date:
         moments = values.cast(MOMENT)
     else:
-        nanoseconds = values.cast(pl.Duration("ns")).cast(pl.Int64)
+        # What is too long for nanoseconds is none.
+        nanoseconds = values.cast(pl.Duration("ns"), strict=False).cast(pl.Int64)
         moments = (nanoseconds // 1000).set(nanoseconds % 1000 != 0, None).cast(MOMENT)
     of_day = kind == pl.Time or isinstance(kind, pl.Duration)
     return moments if of_day == (column.written == "time") else pl.repeat(None, len(values), dtype=MOMENT, eager=True)

@@ -75,7 +75,9 @@ def list_extremes(column: Column) -> Sequence[str]:
     """Legal cells that any type must hold to hold them all; none where they are not known."""
     if isinstance(column, NumericColumn):
         written = WrittenNumbers(column)
-        return [*column.listed, *written.write(np.array([written.low, written.high]))]
+        # Those next to the ends as well, because a float of few digits may hold the ends alone.
+        steps = np.array([written.low, written.low + 1, written.high - 1, written.high])
+        return [*column.listed, *written.write(steps.clip(written.low, written.high))]
     if isinstance(column, CalendarColumn):
         # The last but one as well, because a coarser type may hold the ends.
         steps = np.array([0, column.steps, max(column.steps - 1, 0)])

@@ -91,6 +91,7 @@ def test_values_become_the_cells_of_a_file_when_a_frame_comes_in(values, column,
         ([True], CategoricalColumn(name="c", tokens=("True", "true")), "several listed cells"),
         (pd.to_datetime(["2020-01-02"]), FREE, "is a time"),
         (pd.to_timedelta(["1D"]), WORDS, "is a time"),
+        (pd.Series([np.timedelta64(5, "ns"), np.timedelta64(5, "s")], dtype=object), WHOLE, "neither text"),
     ],
 )
 def test_frame_is_refused_when_a_value_does_not_say_which_cell_it_was(values, column, rule):

@@ -17,9 +17,10 @@ import dpwgan
 from dpwgan.errors import DataError
 from dpwgan.evaluate.tables import read_compared
 from dpwgan.table.encoder import TableEncoder
-from dpwgan.table.frames import from_pandas, to_pandas
+from dpwgan.table.frames import from_pandas, from_polars, to_pandas
 from dpwgan.table.reader import open_table
 from dpwgan.table.specs import parse_specs
+from dpwgan.table.types import holds_all
 from dpwgan.table.writer import write_table
 
 SPECS: dict[str, Any] = {
@@ -139,6 +140,64 @@ def test_objects_are_told_by_clocks_of_their_own_when_another_row_has_another_zo
     assert written[1:] == [f"2021-06-30T{hour}:00:00" for hour in cells]
 
 
+FINER = pd.Timestamp("2021-06-30T12:00:00.000000001")
+
+
+@pytest.mark.parametrize("other", [pd.Timestamp(1, 1, 1), datetime.datetime(1500, 1, 1), pd.Timestamp("2021-06-30")])
+def test_object_is_refused_for_its_nanoseconds_when_another_row_is_beyond_those_of_pandas(other):
+    schema = parse_specs({"seen": {"type": "datetime", "min": "2021-01-01", "max": "2021-12-31"}}, sha256="0")
+    with pytest.raises(DataError, match="'seen': 1 row with a cell that is no moment"):
+        from_pandas(pd.DataFrame({"seen": pd.Series([other, FINER], dtype=object)}), schema)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        datetime.datetime(9999, 12, 31, 23, tzinfo=datetime.timezone.utc),
+        pd.Timestamp(np.datetime64("20000-01-01", "s")),
+        datetime.timedelta.max,
+        datetime.timedelta(days=200_000),
+    ],
+)
+def test_object_is_counted_and_not_shown_when_it_lies_beyond_all_calendars(value):
+    keys = {"type": "datetime", "min": "2021-01-01", "max": "2021-12-31", "zone": "Asia/Tokyo"}
+    frame = pd.DataFrame({"seen": pd.Series([datetime.datetime(2021, 6, 30), value], dtype=object)})
+    with pytest.raises(
+        DataError, match="'seen': 1 row with a cell that is no moment that the column's format can write"
+    ):
+        from_pandas(frame, parse_specs({"seen": keys}, sha256="0"))
+
+
+@pytest.mark.parametrize("kind", [pl.Date(), pl.Datetime("ms"), pl.Datetime("us", "Asia/Tokyo"), pl.Duration("ms")])
+@pytest.mark.parametrize("column", ["born", "key"])
+def test_moment_is_counted_and_not_shown_when_polars_has_it_beyond_all_calendars(column, kind):
+    bits = 32 if kind == pl.Date() else 64
+    last = pl.Series([2 ** (bits - 1) - 1], dtype=pl.Int32 if bits == 32 else pl.Int64)
+    schema = parse_specs({column: SPECS[column], "ward": SPECS["ward"]}, sha256="0")
+    with pytest.raises(DataError, match=f"'{column}': 1 row with a cell that is no moment that the column's format"):
+        from_polars(pl.DataFrame({column: last.cast(kind), "ward": ["001"]}), schema)
+
+
+@pytest.mark.parametrize("other", [0.00001, -0.0, float("nan"), 1.5, None])
+@pytest.mark.parametrize(("kind", "value", "cell"), [(pl.Float32, 2e9 / 3, "666666688"), (pl.Float16, 0.1, "0.1")])
+def test_float_is_written_with_the_same_digits_whatever_another_row_holds(kind, value, cell, other, tmp_path):
+    """In a column of numbers, and in that of a unit, whose cells are compared to the letter."""
+    sold = {"type": "float", "min": 0, "max": 1e10, "decimals": 2, "optional": True}
+    schema = parse_specs({"sold": sold, "unit": {"column": "who", "max_rows": 2}}, sha256="0")
+    frame = pl.DataFrame({"sold": pl.Series([other, value], dtype=pl.Float64).cast(kind)})
+    frame = frame.with_columns(pl.col("sold").alias("who"))
+    frame.write_parquet(tmp_path / "in.parquet")
+    for cells in (from_polars(frame, schema), open_table(tmp_path / "in.parquet", schema).frame()):
+        assert cells.row(1) == (cell, cell)
+
+
+@pytest.mark.parametrize("kind", [pl.Time(), pl.Datetime("ns")])
+def test_row_names_are_read_when_two_of_them_are_nanoseconds_apart(kind):
+    frame = pl.DataFrame({"key": pl.Series([0, 1, 2000], dtype=pl.Int64).cast(kind)}).with_columns(ward=pl.lit("001"))
+    cells = from_polars(frame, parse_specs({name: SPECS[name] for name in frame.columns}, sha256="0"))["key"]
+    assert (cells[0] == cells[1], cells[2][-6:]) == (True, "000002")
+
+
 @pytest.mark.parametrize(
     ("column", "values"),
     [
@@ -162,6 +221,22 @@ def test_dtype_is_that_of_the_specs_when_pandas_may_have_chosen_it_by_looking_at
     pd.testing.assert_frame_equal(one, other)
     assert (one["paid"].dtype, one["alive"].dtype, one["ward"].dtype) == ("float64", "boolean", "object")
     assert one["zip"].cat.categories.to_list() == ["01067", "80331", "NA"]
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "decimals", "kept"),
+    [
+        (0, 1 << 24, 0, True),
+        (0, 1 << 25, 0, False),
+        (-(1 << 25), 0, 0, False),
+        (0, 1000, 2, True),
+        (0, 1 << 20, 2, False),
+    ],
+)
+def test_single_precision_is_kept_when_it_holds_every_number_and_not_only_the_ends(least, most, decimals, kept):
+    keys = {"type": "float", "min": least, "max": most, "decimals": decimals}
+    column = parse_specs({"paid": keys}, sha256="0").by_name["paid"]
+    assert holds_all(column, pl.Float32()) is kept
 
 
 def test_frame_has_the_types_of_the_specs_when_nothing_is_known_of_another():

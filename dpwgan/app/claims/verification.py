@@ -9,6 +9,7 @@ from typing import Any
 from dpwgan.app.claim import Claim, build_claim
 from dpwgan.app.claims.text import round_up, round_up_in_binary
 from dpwgan.app.config import default_delta
+from dpwgan.app.planning import discovery_label
 from dpwgan.errors import DpwganError, printable, quote
 from dpwgan.privacy.accountants.accountant import BASIC, Accountant
 from dpwgan.privacy.budget import Budget, NeighboringRelation
@@ -25,7 +26,8 @@ SAME = 1e-6
 """Relative difference of two numbers that count as equal: other versions of libraries round otherwise."""
 
 _NO_NUMBERS_OF_EVENTS = ("label", "mechanism", "reserved", "charged", "accountant", "accountant_version", "details")
-_NOT_MADE_ANEW = ("output", "certificate", "tool")
+_OF_UNITS = ("discrete_gaussian", "stable_selection")
+_NOT_MADE_ANEW = ("certificate", "tool")
 
 
 def find_faults(claim: Claim) -> Iterator[str]:
@@ -93,7 +95,8 @@ def _read_unit(document: Mapping[str, Any]) -> Unit:
 
 
 def _find_odd_lines(document: Mapping[str, Any]) -> Iterator[str]:
-    """What no sum can tell: a delta that is not its default, a batch that is not the one charged, acts left out.
+    """What no sum can tell: a delta that is not its default, a batch that is not the one charged, acts left out, lists
+    of cells that nobody paid for, rows that came from nowhere.
 
     Epsilon is that of all that was reserved. A run charges all of it, unless a loss has it leave acts out.
     """
@@ -101,11 +104,17 @@ def _find_odd_lines(document: Mapping[str, Any]) -> Iterator[str]:
     lost = any(LOST in line.get("details", {}) for line in document["ledger"])
     if budget["delta_chosen_by"].startswith("default") and not _are_same(budget["delta_asked"], default_delta(records)):
         yield f"budget.delta_asked is {budget['delta_asked']!r}, which is not the default for {records} rows"
+    if document["public"].get("rows_read", records) < records:
+        yield f"public.rows_read is {document['public']['rows_read']!r}, and {records} rows of these were kept"
+    labels = {line["label"] for line in document["ledger"]}
+    for column in document["columns"]["domains_paid_for"]:
+        if discovery_label(column) not in labels:
+            yield f"columns.domains_paid_for names {quote(column)}, whose list of cells no line of the ledger pays for"
     for line in document["ledger"]:
         if line["charged"] < line["reserved"] and not lost:
             acts = f"{line['charged']} of {line['reserved']} acts"
             yield f"{quote(line['label'])}: {acts} were charged, and the ledger says of none that it was lost"
-        if line["event"] == "discrete_gaussian" and line.get("rows", 1) != document["guarantee"]["rows_per_unit"]:
+        if line["event"] in _OF_UNITS and line.get("rows", 1) != document["guarantee"]["rows_per_unit"]:
             yield f"{quote(line['label'])}: it is not accounted for as all rows of a unit"
         batch = line.get("details", {}).get("expected_batch_size")
         if batch is not None and not _are_same(batch, line.get("sampling_probability", 0.0) * records):
@@ -141,7 +150,8 @@ def _build_again(document: Mapping[str, Any], ledger: Ledger) -> Mapping[str, An
         method=method,
         settings=settings,
     )
-    return {**again.document, **{key: document[key] for key in _NOT_MADE_ANEW if key in document}}
+    kept = {key: document[key] for key in _NOT_MADE_ANEW if key in document}
+    return {**again.document, **kept, "output": {**output, "note": again.document["output"]["note"]}}
 
 
 _DOMAINS = {"codebook": "from_codebook", "private": "paid_for", "waived": "waived"}

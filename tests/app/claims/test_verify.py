@@ -139,6 +139,10 @@ CHANGES: list[tuple[str, Any, str]] = [
     ("accountant.assumptions", ["none"], "accountant.assumptions is not"),
     ("public.records", 10, "10 rows"),
     ("columns.domains_waived", [], "not_covered"),
+    ("columns.domains_paid_for", ["AGE", "SEA"], "names 'AGE', whose list of cells no line"),
+    ("columns.domains_paid_for.0", "AGE", "names 'AGE', whose list of cells no line"),
+    ("public.rows_read", 999, "999, and 1000 rows of these were kept"),
+    ("output.note", "Each further table costs epsilon anew.", "output.note is not"),
     ("columns.formats", "as in the rows", "columns.formats is not"),
     ("randomness.seeded", True, "seed"),
     ("randomness.floating_point", "none", "floating_point is not"),
@@ -168,6 +172,15 @@ def test_claim_of_a_unit_holds_and_not_when_the_unit_is_said_to_have_other_rows(
     for rows in (1, unit.rows + 1):
         forged = change_part(document, "guarantee.rows_per_unit", rows)
         assert any("not accounted for as all rows of a unit" in fault for fault in find_faults(Claim(document=forged)))
+
+
+def test_claim_of_a_unit_does_not_hold_when_lists_of_cells_are_paid_for_as_if_it_had_one_row():
+    document = claim_of(COUNTS, CELLS, unit=Unit(rows=3, named="person"))
+    assert not list(find_faults(Claim(document=document)))
+    forged = change_part(document, "ledger.1.rows", ...)
+    assert list(find_faults(Claim(document=forged))) == [
+        "'cells of SEA': it is not accounted for as all rows of a unit"
+    ]
 
 
 def test_claim_holds_when_its_bounds_were_rounded_up_from_binary_and_not_when_they_say_less(monkeypatch):
