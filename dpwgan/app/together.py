@@ -10,7 +10,8 @@ Privacy: post-processing of releases.
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Container, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -28,12 +29,13 @@ from dpwgan.table.storage import cut
 from dpwgan.table.threads import map_in_order
 
 Integers = npt.NDArray[np.int64]
+Form = tuple[int, ...]
 
 # How often units are made of other rows where rules are broken.
 _MOST_TURNS = 100
 # Where rows are left out for a condition, so many are drawn for each that is wanted, and so many at least.
 _FEW_FOR_EACH, _FEW = 20, 1024
-# A form of which so many units were made in vain is given up for others of as many rows.
+# A form of which so many units were made in vain is given up for others.
 _IN_VAIN = 1_000
 # Rows next to each other among which units take theirs.
 _NEAR = 4096
@@ -79,25 +81,24 @@ class UnitSource:
         """
         parts: list[pl.DataFrame] = []
         made: list[Integers] = []
-        forms, own = np.unique(units, axis=0, return_inverse=True)
-        wanted, rows_of = np.bincount(own.ravel()), forms.sum(axis=1)
-        made_of, fine_of = np.zeros_like(wanted), np.zeros_like(wanted)
+        left, times_made, times_fine = units, Counter[Form](), Counter[Form]()
         for _ in range(_MOST_TURNS):
-            left = np.repeat(np.arange(len(wanted)), wanted)
-            rows_left = int(rows_of[left].sum())
+            forms, of = np.unique(left, axis=0, return_inverse=True)
+            wanted, rows_of, rows_left = np.bincount(of.ravel()), forms.sum(axis=1), int(left.sum())
             few = max(_FEW, _FEW_FOR_EACH * rows_left) if self._source.leaves_out else self._least
-            tried = rng.permutation(np.tile(left, -(-min(few, self._least) // rows_left)))
+            tried = rng.permutation(np.tile(np.sort(of.ravel()), -(-min(few, self._least) // rows_left)))
             sizes = rows_of[tried]
             rows = self._source.draw(int(sizes.sum()), first_record=0, rng=rng)
             frame, fine = self._put_together(rows, forms[tried], rng=rng)
             chosen = _choose(tried, fine, wanted=wanted, rng=rng)
             parts.append(frame[_list_rows(sizes, chosen)])
             made.append(sizes[chosen])
-            wanted = wanted - np.bincount(tried[chosen], minlength=len(wanted))
-            made_of += np.bincount(tried, minlength=len(wanted))
-            fine_of += np.bincount(tried[fine], minlength=len(wanted))
-            wanted = _give_up_vain(wanted, rows_of, made_of, fine_of, rng=rng)
-            if not wanted.any():
+            times_made.update(map(tuple, forms[tried].tolist()))
+            times_fine.update(map(tuple, forms[tried[fine]].tolist()))
+            left = np.repeat(forms, wanted - np.bincount(tried[chosen], minlength=len(wanted)), axis=0)
+            vain = {form for form, times in times_made.items() if times >= _IN_VAIN and form not in times_fine}
+            left = _give_up(left, vain, [*times_fine], rng=rng)
+            if not len(left):
                 drawn = np.concatenate(made)
                 order = rng.permutation(len(drawn))
                 together = pl.concat(parts)[_list_rows(drawn, order)]
@@ -176,8 +177,7 @@ def draw_forms(forms: Integers, shares: Sequence[float], rows: int, *, rng: np.r
     drawn = forms[rng.permutation(np.searchsorted(limits[:-1], steps * limits[-1]))]
     ends = np.cumsum(drawn.sum(axis=1))
     last = int(np.searchsorted(ends, rows))
-    for _ in range(int(ends[last]) - rows):
-        drawn[last, drawn[last].argmax()] -= 1
+    drawn[last] = _cut(drawn[last], int(drawn[last].sum() - (ends[last] - rows)))
     return drawn[: last + 1]
 
 
@@ -202,17 +202,32 @@ def _choose(forms: Integers, fine: npt.NDArray[np.bool_], *, wanted: Integers, r
     return np.concatenate(chosen)
 
 
-def _give_up_vain(
-    wanted: Integers, rows_of: Integers, made_of: Integers, fine_of: Integers, *, rng: np.random.Generator
-) -> Integers:
-    """How many units of each form are wanted, where those made in vain are taken from others. Shapes: (forms,) each."""
-    wanted = wanted.copy()
-    for form in np.flatnonzero((wanted > 0) & (made_of >= _IN_VAIN) & (fine_of == 0)):
-        likely = np.where(rows_of == rows_of[form], fine_of, 0)
-        if likely.any():
-            count, wanted[form] = wanted[form], 0
-            wanted += rng.multinomial(count, likely / likely.sum())
-    return wanted
+def _give_up(units: Integers, vain: Container[Form], fine: Sequence[Form], *, rng: np.random.Generator) -> Integers:
+    """Has other forms, some of the `fine` ones, in the place of those that were made in vain, for as many rows in all.
+
+    Of as many rows as it had, where there are any, else of more and cut, else several of fewer.
+    Shapes: (units, kinds) to the like.
+    """
+    kept = list[Form]()
+    for form in map(tuple, units.tolist()):
+        rows_left = sum(form) if fine and form in vain else 0
+        if not rows_left:
+            kept.append(form)
+        while rows_left:
+            nearest = min((sum(other) < rows_left, abs(sum(other) - rows_left)) for other in fine)
+            like = [other for other in fine if (sum(other) < rows_left, abs(sum(other) - rows_left)) == nearest]
+            taken = _cut(np.array(like[rng.integers(len(like))]), rows_left)
+            kept.append(tuple(taken.tolist()))
+            rows_left -= int(taken.sum())
+    return np.array(kept, np.int64).reshape(-1, units.shape[1])
+
+
+def _cut(form: Integers, rows: int) -> Integers:
+    """A form of so many rows at most, less rows of the kinds that have most."""
+    form = form.copy()
+    for _ in range(int(form.sum()) - rows):
+        form[form.argmax()] -= 1
+    return form
 
 
 def _list_rows(sizes: Integers, units: Integers) -> Integers:

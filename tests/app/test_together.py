@@ -1,6 +1,7 @@
 """Rows of one unit together: as many as a released histogram says, alike in the unit's columns, under a fresh name."""
 
 import json
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from dpwgan.app.api import Synthesizer
 from dpwgan.app.claim import Claim
 from dpwgan.app.claims.verification import find_faults
 from dpwgan.app.sampling import RowSource
-from dpwgan.app.together import cut_units, draw_forms
+from dpwgan.app.together import _give_up, cut_units, draw_forms
 from dpwgan.errors import SpecsError, UsageError
 from dpwgan.privacy.sizes import SIZES_LABEL
 from tests.lives import QUERIES, Killed, Lives, watched
@@ -302,6 +303,26 @@ def test_sizes_are_paid_for_as_often_as_released_when_a_run_is_killed(tmp_path, 
                 synthesizer = Synthesizer(SPECS, 20.0, resume=life > 0, **options).fit(frame)
     lines = [line["label"] for line in synthesizer.claim().document["ledger"] if line["charged"]]
     assert len(counts) == sum(label.startswith(SIZES_LABEL) for label in lines) == times
+
+
+@pytest.mark.parametrize(
+    ("fine", "forms"),
+    [
+        ([(2, 1), (1, 0), (0, 4)], {(2, 1)}),
+        ([(1, 0), (2, 2), (3, 3)], {(1, 2)}),
+        ([(1, 0), (1, 1)], {(1, 1), (1, 0)}),
+    ],
+    ids=["as many rows", "more", "fewer"],
+)
+def test_units_made_in_vain_are_given_up_for_fine_ones_of_as_many_rows_in_all(fine, forms):
+    units, rng = np.array([[1, 0], [0, 3], [0, 3], [1, 1]]), np.random.default_rng(1)
+    left = _give_up(units, {(0, 3)}, fine, rng=rng)
+    assert left.sum() == units.sum()
+    others = Counter(map(tuple, left.tolist())) - Counter([(1, 0), (1, 1)])
+    assert set(others) == forms
+    # Without any that is fine, or for what is not in vain, nothing changes.
+    np.testing.assert_array_equal(_give_up(units, {(0, 3)}, [], rng=rng), units)
+    np.testing.assert_array_equal(_give_up(units, set(), fine, rng=rng), units)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 50, 1_001])
