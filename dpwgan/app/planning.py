@@ -139,8 +139,8 @@ class RunPlan:
         for column, event in self.discoveries.items():
             how, label = "stable selection of a column's cells", discovery_label(column)
             # What all rows of a unit have in common is counted once, so that a unit is as a row.
-            counted = ", each unit counted once" if column in shared else ""
-            release = Release(label=label, event=event, times=1, mechanism=how + counted, sensitivity=1.0)
+            how += COUNTED_ONCE if column in shared else ""
+            release = Release(label=label, event=event, times=1, mechanism=how, sensitivity=1.0)
             ledger.reserve(release, as_charged=column in shared)
         if self.sizes is not None:
             ledger.reserve(self.sizes, as_charged=True)
@@ -205,6 +205,10 @@ class MemoryPlan:
 
 # One-way counts whose noise has such a share of all rows as its stddev leave little of a table.
 _MUCH_NOISE = 0.03
+
+
+COUNTED_ONCE = ", each unit counted once"
+"""How the ledger says that a list of cells costs a unit what it costs a row."""
 
 
 def discovery_label(column: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from dpwgan.app.claim import Claim, build_claim
 from dpwgan.app.claims.text import round_up, round_up_in_binary
 from dpwgan.app.config import default_delta
-from dpwgan.app.planning import discovery_label
+from dpwgan.app.planning import COUNTED_ONCE, discovery_label
 from dpwgan.errors import DpwganError, printable, quote
 from dpwgan.privacy.accountants.accountant import BASIC, Accountant
 from dpwgan.privacy.budget import Budget, NeighboringRelation
@@ -114,7 +114,8 @@ def _find_odd_lines(document: Mapping[str, Any]) -> Iterator[str]:
         if line["charged"] < line["reserved"] and not lost:
             acts = f"{line['charged']} of {line['reserved']} acts"
             yield f"{quote(line['label'])}: {acts} were charged, and the ledger says of none that it was lost"
-        if line["event"] in _OF_UNITS and line.get("rows", 1) != document["guarantee"]["rows_per_unit"]:
+        rows_of_unit = 1 if line["mechanism"].endswith(COUNTED_ONCE) else document["guarantee"]["rows_per_unit"]
+        if line["event"] in _OF_UNITS and line.get("rows", 1) != rows_of_unit:
             yield f"{quote(line['label'])}: it is not accounted for as all rows of a unit"
         batch = line.get("details", {}).get("expected_batch_size")
         if batch is not None and not _are_same(batch, line.get("sampling_probability", 0.0) * records):
