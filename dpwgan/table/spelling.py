@@ -95,12 +95,22 @@ def spell_values(values: pl.Series, speller: Speller, findings: Findings) -> pl.
         values = values.set(is_beyond, None)
     if isinstance(column, CalendarColumn) and kind.is_temporal():
         return spell_moments(values, column, findings)
-    # Where polars has digits of its own (of halves, and of singles from 2^24 up), none may hang on the other rows.
-    has_digits = kind.is_integer() or kind == pl.Float64 or (kind == pl.Float32 and (values.abs() < 1 << 24).all())
-    if has_digits and not column.by_spelling:
-        digits = values.cast(pl.String).fill_null("").str.strip_suffix(".0")
-        if digits.str.contains(_DIGITS).all():
-            return digits
+    if column.by_spelling or not (kind.is_integer() or kind in (pl.Float32, pl.Float64)):
+        return _spell_distinct(values, speller, findings)
+    digits = values.cast(pl.String).fill_null("").str.strip_suffix(".0")
+    # By each row alone; of singles from 2^24 up, and of all halves, polars has digits of its own.
+    is_plain = digits.str.contains(_DIGITS)
+    if kind == pl.Float32:
+        is_plain &= (values.abs() < 1 << 24).fill_null(True)
+    if is_plain.all():
+        return digits
+    others = _spell_distinct(values.filter(~is_plain), speller, findings)
+    return digits.scatter((~is_plain).arg_true(), others)
+
+
+def _spell_distinct(values: pl.Series, speller: Speller, findings: Findings) -> pl.Series:
+    """Writes each different value once. As `spell_values`."""
+    kind = values.dtype
     cells: list[Cell]
     if kind.is_nested() or kind == pl.Object:
         cells, places = [_NO_TYPE], np.zeros(len(values), np.int64)
