@@ -82,11 +82,17 @@ class Units:
 def read_units(table: SourceTable, column: UnitColumn) -> SourceTable:
     """Reads whose each row of a table is, and counts how many rows are to be kept: `keep_rows` then chooses them.
 
-    Raises: DataError if the table lacks the column or a cell of it is empty, or if two rows of a unit are not alike, to
-      the letter, in a column that it shares, or are alike in all its unique columns.
+    Raises: DataError if the table lacks the column, parts of it have types that write a name differently, or a cell of
+      it is empty; or if two rows of a unit are not alike, to the letter, in a column that it shares, or are alike in
+      all its unique columns.
     """
     if column.name not in table.header:
         raise DataError(f"The header does not have {quote(column.name)}, which says whose a row is.")
+    if len({_name_spelling(part.types.get(column.name)) for part in table.parts}) > 1:
+        raise DataError(
+            f"Column {quote(column.name)}: of types in parts of the table that write one name in several ways, so that "
+            "one unit would be taken for several."
+        )
     shared, unique = ([name for name in names if name in table.header] for names in (column.shared, column.unique))
     hashes = [pl.col(name).hash() for name in shared]
     together = [pl.struct(unique).hash().alias(unique[0])] if unique else []
@@ -117,6 +123,12 @@ def read_units(table: SourceTable, column: UnitColumn) -> SourceTable:
             f"specs say none are, in {len(np.unique(units.of_rows[alike])):,} of {len(units.sizes):,} units."
         )
     return replace(table, records=units.count_kept(column.max_rows), units=units)
+
+
+def _name_spelling(kind: pl.DataType | None) -> str:
+    """Names how a type writes a name; text, whole numbers and CSV write it alike."""
+    is_plain = kind is None or kind.is_integer() or kind in (pl.String, pl.Categorical, pl.Enum)
+    return "as it is" if is_plain else str(kind)
 
 
 def keep_rows(

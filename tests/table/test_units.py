@@ -14,6 +14,7 @@ from scipy import stats
 
 from dpwgan.errors import DataError, SpecsError
 from dpwgan.table.forms import list_forms
+from dpwgan.table.reader import open_table
 from dpwgan.table.schema import UnitColumn
 from dpwgan.table.source import SourceTable, make_piece, make_table
 from dpwgan.table.specs import parse_specs
@@ -157,6 +158,21 @@ def test_a_unit_has_each_kind_at_most_once_where_kinds_are_unique():
     forms = list_forms(parse_specs(document, sha256="0" * 64))
     assert {tuple(form) for form in forms} == {form for form in product((0, 1), repeat=5) if 0 < sum(form) <= 3}
     assert len(forms) == 5 + 10 + 10
+
+
+@pytest.mark.parametrize(
+    ("others", "sound"),
+    [(pl.Int32, True), (pl.String, True), (pl.Float64, False), (pl.Decimal(10, 2), False)],
+    ids=str,
+)
+def test_parts_that_write_a_units_name_otherwise_are_refused(tmp_path, others, sound):
+    frame = pl.DataFrame({"name": [1, 2, 2], "age": [1, 2, 3]})
+    frame.write_parquet(tmp_path / "a.parquet")
+    frame.cast({"name": others}).write_parquet(tmp_path / "b.parquet")
+    schema = parse_specs({"unit": {"column": "name", "max_rows": 2}, "age": AGE}, sha256="0" * 64)
+    with nullcontext() if sound else pytest.raises(DataError, match=r"'name': of types .* write one name in several"):
+        units = read_units(open_table(tmp_path, schema), schema.unit).units
+        assert sorted(units.sizes) == [2, 4]
 
 
 def test_a_table_that_grew_is_refused():
