@@ -208,14 +208,15 @@ def _give_up(units: Integers, vain: Container[Form], fine: Sequence[Form], *, rn
     Of as many rows as it had, where there are any, else of more and cut, else several of fewer.
     Shapes: (units, kinds) to the like.
     """
-    kept = list[Form]()
+    kept, of_rows = list[Form](), dict[int, list[Form]]()
+    for form in fine:
+        of_rows.setdefault(sum(form), []).append(form)
     for form in map(tuple, units.tolist()):
         rows_left = sum(form) if fine and form in vain else 0
         if not rows_left:
             kept.append(form)
         while rows_left:
-            nearest = min((sum(other) < rows_left, abs(sum(other) - rows_left)) for other in fine)
-            like = [other for other in fine if (sum(other) < rows_left, abs(sum(other) - rows_left)) == nearest]
+            like = of_rows[min((rows for rows in of_rows if rows >= rows_left), default=max(of_rows))]
             taken = _cut(np.array(like[rng.integers(len(like))]), rows_left)
             kept.append(tuple(taken.tolist()))
             rows_left -= int(taken.sum())

@@ -48,20 +48,24 @@ def parse_identifier(keys: Keys) -> IdentifierColumn:
     """Reads a column of row names ("uuid" in the specs), which are not trained either. Raises: SpecsError."""
     if keys["type"] in ("string", "float"):
         return IdentifierColumn(name=keys.name)
-    start = keys.get("min", 0)
-    if start != int(start) or abs(start) > MAX_WHOLE_NUMBER:
-        raise keys.refuse("'min' must be a whole number where row names are counted up from it")
-    return IdentifierColumn(name=keys.name, start=int(start), width=keys.get("width", 0))
+    return IdentifierColumn(
+        name=keys.name, start=_read_start(keys, default=0, what="row names"), width=keys.get("width", 0)
+    )
 
 
 def parse_member(keys: Keys) -> MemberColumn:
     """Reads a column that tells the place of a row in its unit, or the unit's size. Raises: SpecsError."""
     if "of" not in keys:
         raise keys.refuse(f'the type {keys["type"]!r} tells of a unit: it goes with "of": "unit"')
-    start, width = keys.get("min", 1), keys.get("width", 0)
+    start = _read_start(keys, default=1, what="places")
+    return MemberColumn(name=keys.name, tells=keys["type"], start=start, width=keys.get("width", 0))
+
+
+def _read_start(keys: Keys, *, default: int, what: str) -> int:
+    start = keys.get("min", default)
     if start != int(start) or abs(start) > MAX_WHOLE_NUMBER:
-        raise keys.refuse("'min' must be a whole number where places are counted up from it")
-    return MemberColumn(name=keys.name, tells=keys["type"], start=int(start), width=width)
+        raise keys.refuse(f"'min' must be a whole number where {what} are counted up from it")
+    return int(start)
 
 
 _KEYS_OF_ALL = {"type", "description", "uuid", "derived", "of"}
