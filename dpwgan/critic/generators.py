@@ -12,7 +12,7 @@ import tensorflow as tf
 from dpwgan.critic.device import compile_step
 from dpwgan.critic.optimizers import RmsProp
 from dpwgan.critic.weights import pack_variables, unpack_variables
-from dpwgan.marginals.loss import Probabilities
+from dpwgan.marginals.loss import Codes, Probabilities, see
 from dpwgan.table.encoded import Span
 
 # Uniform draws are kept away from 0 and 1 so that the double logarithm below stays finite in float32.
@@ -267,6 +267,10 @@ class TensorMixture:
         """Computes the same, outside of a step. Shapes: (codes, width)."""
         values: Probabilities = self._probabilities().numpy()
         return values
+
+    def see(self) -> Codes:
+        """The same, as losses see them."""
+        return see(self.probabilities())
 
     def step(self, gradient: Probabilities, *, learning_rate: float) -> None:
         """Takes one step against a gradient in the probabilities. Shapes: (codes, width)."""

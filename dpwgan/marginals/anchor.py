@@ -421,11 +421,13 @@ def fit_anchor(
     progress: Progress,
     make_generator: Callable[[GroupLayout, npt.NDArray[np.float32]], CodeGenerator] | None = None,
     public: EncodedTable | None = None,
+    threads: int | None = 1,
 ) -> FittedAnchor:
     """Measures one-ways and marginals, and fits the generator to them.
 
     `make_generator` makes a generator of first logits; None takes a table of codes. `rng` draws the
-    first codes. `public` rows are a prior, where marginals are asked for.
+    first codes. `public` rows are a prior, where marginals are asked for. `threads`: at most so many cores are used;
+    None for all.
     Privacy: each release is charged before it reads rows; the rest is post-processing.
     Raises: PrivacyError from the ledger.
     """
@@ -442,7 +444,7 @@ def fit_anchor(
         public=public if design.kind == "queries" else None,
         answer_stddev=design.answer_stddev,
     )
-    information = CodeInformation(weight=design.information_weight * table.records)
+    information = CodeInformation(table.layout.width, weight=design.information_weight * table.records)
     layout = table.layout
     if not fits:
         progress(1, 1, ledger.epsilon_spent())
@@ -455,14 +457,16 @@ def fit_anchor(
         losses.append(ForbiddenMass(layout, table.zeros, weight=weight))
     codes, tick = design.choose_codes(layout.width), FitProgress(design.fit_ticks, ledger=ledger, progress=progress)
     if design.kind == "queries":
-        answers = _play_rounds(table, design, codes=codes, losses=losses, rng=rng, ledger=ledger, tick=tick)
+        answers = _play_rounds(
+            table, design, codes=codes, losses=losses, rng=rng, ledger=ledger, tick=tick, threads=threads
+        )
     else:
         table.keep(MOMENTS_LABEL, ledger, lambda: measure_moments(table.rows, measured=table.measured, ledger=ledger))
         answers = table.answer_pairs()
     logits = table.draw_codes(table.find_tree(answers), codes=codes, stddev=design.answer_stddev, rng=rng)
     generator = Mixture(layout.sizes, logits) if make_generator is None else make_generator(layout, logits)
     steps, rate = design.fit_steps, design.settings.fit_learning_rate
-    fit_on(generator, losses, steps=steps, learning_rate=rate, journal=ledger.journal, tick=tick)
+    fit_on(generator, losses, steps=steps, learning_rate=rate, journal=ledger.journal, tick=tick, threads=threads)
     return FittedAnchor(table=table, losses=losses, generator=generator)
 
 
@@ -475,6 +479,7 @@ def _play_rounds(
     rng: np.random.Generator,
     ledger: Ledger,
     tick: FitProgress,
+    threads: int | None,
 ) -> Probabilities:
     """Asks for the tree, then for further marginals in turns, each time where a draft fitted to all before is worst.
 
@@ -488,6 +493,7 @@ def _play_rounds(
         most_cells=settings.most_cells,
         ledger=ledger,
         prior=table.prior,
+        threads=threads,
     )
 
     def ask_for_tree() -> list[Edge]:
@@ -513,7 +519,7 @@ def _play_rounds(
         if number <= fitted:
             tick.skip(_ROUND_STEPS)
             continue
-        fit(draft, losses, steps=_ROUND_STEPS, learning_rate=rate, last_rate=rate / 3, tick=tick)
+        fit(draft, losses, steps=_ROUND_STEPS, learning_rate=rate, last_rate=rate / 3, tick=tick, threads=threads)
         if journal.keeps:
             journal.keep("draft", {**draft.pack(), "round": np.array(number)})
     return answer_pairs(draft.probabilities())

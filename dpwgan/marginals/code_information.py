@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpwgan.marginals.loss import Probabilities
+from dpwgan.marginals.loss import Codes, Probabilities, Sums
 
 _FLOOR = np.float32(1e-12)
 # So many cells at a time, which stay in a core's cache.
@@ -20,19 +20,25 @@ class CodeInformation:
       the sum over attributes; it is at least the total correlation of the rows (Watanabe 1960).
     """
 
-    def __init__(self, *, weight: float) -> None:
-        """Units: `weight` is in units of the loss for one nat."""
-        self._weight = weight
+    def __init__(self, width: int, *, weight: float) -> None:
+        """`width`: the groups of all attributes. Units: `weight` is in units of the loss for one nat."""
+        self._width, self._weight = width, weight
 
-    def add_gradient(self, probabilities: Probabilities, *, into: Probabilities) -> None:
+    def count_sums(self) -> int:
+        """The mean of each group."""
+        return self._width
+
+    def add_up(self, codes: Codes, *, into: Sums) -> None:
+        """Writes what some codes have of the means, as `ReleasedLoss` has it."""
+        np.matmul(codes.rows, np.full(codes.rows.shape[1], codes.share, codes.rows.dtype), out=into)
+
+    def add_gradient(self, codes: Codes, sums: Sums, *, into: Probabilities) -> None:
         """Adds the gradient to others, as `ReleasedLoss` has it."""
-        rows, sums = probabilities.T, into.T
-        scale = np.float32(self._weight / len(probabilities))
-        many = max(1, _BLOCK_CELLS // len(probabilities))
-        for start in range(0, len(rows), many):
-            block = rows[start : start + many]
-            information = np.maximum(block, _FLOOR)
-            np.log(information, out=information)
-            information -= np.log(np.maximum(block.mean(axis=1), _FLOOR))[:, np.newaxis]
+        scale = codes.rows.dtype.type(self._weight * codes.share)
+        logs_of_means = np.log(np.maximum(sums, _FLOOR))[:, np.newaxis]
+        many = max(1, _BLOCK_CELLS // codes.rows.shape[1])
+        for start in range(0, self._width, many):
+            block = slice(start, start + many)
+            information = codes.logs[block] - logs_of_means[block]
             information *= scale
-            sums[start : start + many] += information
+            into[block] += information

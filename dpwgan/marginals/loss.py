@@ -1,31 +1,88 @@
 """The loss that a generator of codes is fitted to, made of released numbers alone."""
 
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 Probabilities = npt.NDArray[np.float32]
 """What a mixture generator says: (codes, width), one distribution an attribute and code, side by side."""
+Sums = npt.NDArray[np.float32]
+
+_LEAST = np.float32(1e-12)
+
+
+class Codes(NamedTuple):
+    """Some of a generator's codes, or all, as losses see them: what one attribute has is one block of memory.
+
+    Shapes: `rows` and `logs` (width, codes), in C order: a code's probability of each group, and the logarithm of that,
+    but for a number of the code's that all groups of an attribute share: no gradient of distributions knows it.
+    Units: `share` is that of one code in all of them.
+    """
+
+    rows: npt.NDArray[np.float32]
+    logs: npt.NDArray[np.float32]
+    share: float
 
 
 class ReleasedLoss(Protocol):
-    """A loss of the generator's probabilities, computed from releases."""
+    """A loss of the generator's probabilities, computed from releases.
 
-    def add_gradient(self, probabilities: Probabilities, *, into: Probabilities) -> None:
-        """Adds the gradient to others, in place. Privacy: post-processing. Shapes: (codes, width) both.
+    What it needs of all codes together are sums over codes; beyond them the gradient of each code is its own affair.
+    Privacy: post-processing.
+    """
 
-        `into` has each group's codes side by side in memory: it is the transposed of an array in C order.
+    def count_sums(self) -> int:
+        """How many sums it needs."""
+
+    def add_up(self, codes: Codes, *, into: Sums) -> None:
+        """Writes what some codes have of the sums over what was there. Shapes: `into` (`count_sums()`,)."""
+
+    def add_gradient(self, codes: Codes, sums: Sums, *, into: Probabilities) -> None:
+        """Adds the gradient of some codes to others, in place, given the sums over all codes.
+
+        Shapes: `into` (width, codes), in C order.
         Units: of a loss of squared errors over the variance of their noise, halved and summed.
         """
 
 
+def see(probabilities: Probabilities) -> Codes:
+    """All codes of a generator. Shapes: (codes, width)."""
+    rows = np.ascontiguousarray(probabilities.T)
+    return Codes(rows, np.log(np.maximum(rows, _LEAST)), 1.0 / len(probabilities))
+
+
+def count_sums(losses: Iterable[ReleasedLoss]) -> int:
+    """How many sums over codes some losses need."""
+    return sum(loss.count_sums() for loss in losses)
+
+
+def add_up(losses: Iterable[ReleasedLoss], codes: Codes, *, into: Sums) -> None:
+    """Writes what some codes have of all losses' sums. Shapes: `into` (sums,)."""
+    for loss, part in _part(losses, into):
+        loss.add_up(codes, into=part)
+
+
+def add_gradients(losses: Iterable[ReleasedLoss], codes: Codes, sums: Sums, *, into: Probabilities) -> None:
+    """Adds the gradients of some codes, given the sums over all. Shapes: `sums` (sums,), `into` (width, codes)."""
+    for loss, part in _part(losses, sums):
+        loss.add_gradient(codes, part, into=into)
+
+
 def add_up_gradients(losses: Iterable[ReleasedLoss], probabilities: Probabilities) -> Probabilities:
     """The gradient of a sum of losses. Privacy: post-processing. Shapes: (codes, width) to the same."""
-    # One row a group: what one attribute has is one block of memory, which is what makes products of it fast.
-    rows = np.ascontiguousarray(probabilities.T)
-    total = np.zeros_like(rows)
-    for loss in losses:
-        loss.add_gradient(rows.T, into=total.T)
+    losses, codes = list(losses), see(probabilities)
+    sums, total = np.empty(count_sums(losses), codes.rows.dtype), np.zeros_like(codes.rows)
+    add_up(losses, codes, into=sums)
+    add_gradients(losses, codes, sums, into=total)
     return total.T
+
+
+def _part(losses: Iterable[ReleasedLoss], sums: Sums) -> Iterator[tuple[ReleasedLoss, Sums]]:
+    """Each loss with its own sums, which lie side by side."""
+    start = 0
+    for loss in losses:
+        stop = start + loss.count_sums()
+        yield loss, sums[start:stop]
+        start = stop

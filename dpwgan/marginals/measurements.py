@@ -1,5 +1,6 @@
 """Marginals of groups: counted in the rows, answered by a mixture of codes, and compared where they were measured."""
 
+import functools
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.marginals.groups import GroupLayout, Marginal
-from dpwgan.marginals.loss import Probabilities
+from dpwgan.marginals.loss import Codes, Probabilities, Sums
 from dpwgan.marginals.row_products import add_rows, multiply_rows
 from dpwgan.marginals.views import Views
 from dpwgan.marginals.zeros import Zeros, mask
@@ -182,7 +183,7 @@ class MeasuredMarginals:
         self._shares: dict[Marginal, npt.NDArray[np.float32]] = {}
         self._weights: dict[Marginal, npt.NDArray[np.float32]] = {}
         # The same in the order in which it is compared; None where an answer has come since.
-        self._blocks: _Blocks | None = None
+        self._laid_out: _Blocks | None = None
 
     def __iter__(self) -> Iterator[Marginal]:
         return iter(self._shares)
@@ -202,7 +203,7 @@ class MeasuredMarginals:
             weight = precision + weight
         self._shares[marginal] = answer.astype(np.float32)
         self._weights[marginal] = weight.astype(np.float32)
-        self._blocks = None
+        self._laid_out = None
 
     def pack(self, marginals: Iterable[Marginal]) -> dict[str, npt.NDArray[np.generic]]:
         """What is known of some marginals as arrays by name, for a checkpoint. Privacy: releases alone."""
@@ -221,7 +222,7 @@ class MeasuredMarginals:
             self._shares[marginal] = arrays[f"shares {number}"].astype(np.float32)
             self._weights[marginal] = arrays[f"weights {number}"].astype(np.float32)
             marginals.append(marginal)
-        self._blocks = None
+        self._laid_out = None
         return marginals
 
     def get_shares(self, marginal: Marginal) -> npt.NDArray[np.float32]:
@@ -232,27 +233,49 @@ class MeasuredMarginals:
         """The stddevs of the noise of `get_shares`."""
         return 1.0 / np.sqrt(self._weights[marginal].astype(np.float64))
 
-    def add_gradient(self, probabilities: Probabilities, *, into: Probabilities) -> None:
-        """Adds the gradient to others, as `ReleasedLoss` has it."""
-        if self._blocks is None:
-            self._blocks = self._lay_out()
-        one_ways, blocks, views = self._blocks
-        rows, sums = np.ascontiguousarray(probabilities.T), into.T
-        share = 1.0 / rows.shape[1]
+    def count_sums(self) -> int:
+        """The mean of each group, and of each cell of larger marginals."""
+        return self.views.own.width + sum(block.cells for block in self._blocks.larger)
+
+    def add_up(self, codes: Codes, *, into: Sums) -> None:
+        """Writes what some codes have of the means, as `ReleasedLoss` has it."""
+        rows, width = codes.rows, self.views.own.width
         # One-ways together: their means are one product, and each code gets the same gradient.
-        error = rows @ np.full(rows.shape[1], share, rows.dtype) - one_ways.shares
-        weighted = one_ways.weights * error
-        weighted *= share
-        sums += weighted[:, np.newaxis]
-        # Blocks lie after the groups that they are made of.
-        joined = np.concatenate([rows, *(self.views.take(rows, view) for view in views)]) if views else rows
-        slopes = np.zeros_like(joined) if views else sums
-        for block in blocks:
-            block.add_gradient(joined, share=share, into=slopes)
-        if views:
-            sums += slopes[: len(sums)]
-            for view, place in views.items():
-                sums[self.views.own.get_slice(self.views.attribute_of[view])] += self.views.part(slopes[place], view)
+        np.matmul(rows, np.full(rows.shape[1], codes.share, rows.dtype), out=into[:width])
+        sides = _Sides(rows, self._join(rows))
+        for block, answers in self._list_answers(into[width:]):
+            block.add_up(sides, share=codes.share, into=answers)
+
+    def add_gradient(self, codes: Codes, sums: Sums, *, into: Probabilities) -> None:
+        """Adds the gradient to others, as `ReleasedLoss` has it."""
+        rows, width, (one_ways, _, views) = codes.rows, self.views.own.width, self._blocks
+        weighted = one_ways.weights * (sums[:width] - one_ways.shares)
+        weighted *= codes.share
+        into += weighted[:, np.newaxis]
+        joined = self._join(rows)
+        sides, slopes = _Sides(rows, joined), _Sides(into, np.zeros_like(joined))
+        for block, answers in self._list_answers(sums[width:]):
+            block.add_gradient(sides, answers, share=codes.share, into=slopes)
+        for view, place in views.items():
+            own = self.views.own.get_slice(self.views.attribute_of[view])
+            into[own] += self.views.part(slopes.take(place), view)
+
+    def _join(self, rows: Probabilities) -> Probabilities:
+        """The blocks of the views that were asked for. Shapes: (width, codes) to (blocks, codes)."""
+        return np.concatenate([rows[:0], *(self.views.take(rows, view) for view in self._blocks.views)])
+
+    def _list_answers(self, sums: Sums) -> "Iterator[tuple[_PairBlock | _LargerBlock, Sums]]":
+        """Each block with its own answers, which lie side by side."""
+        start = 0
+        for block in self._blocks.larger:
+            yield block, sums[start : start + block.cells]
+            start += block.cells
+
+    @property
+    def _blocks(self) -> "_Blocks":
+        if self._laid_out is None:
+            self._laid_out = self._lay_out()
+        return self._laid_out
 
     def _lay_out(self) -> "_Blocks":
         """Puts answers together that are compared together: all one-ways, and pairs whose groups lie side by side."""
@@ -271,7 +294,7 @@ class MeasuredMarginals:
                 one_ways.shares[slices[0]], one_ways.weights[slices[0]] = targets.shares, targets.weights
             elif len(marginal) > 2:
                 blocks.append(_LargerBlock(slices, targets))
-            elif pairs and pairs[-1].left == slices[0] and pairs[-1].right.stop == slices[1].start:
+            elif pairs and pairs[-1].is_beside(*slices) and slices[1].start != own.width:
                 pairs[-1] = pairs[-1].widen(slices[1], targets)
             else:
                 pairs.append(_PairBlock(slices[0], slices[1], targets))
@@ -285,26 +308,52 @@ class _Targets(NamedTuple):
     weights: npt.NDArray[np.float32]
 
 
+class _Sides:
+    """Something of each group, and of each block of the views that were asked for, whose places come after the groups.
+
+    Shapes: (width, codes) and (blocks, codes).
+    """
+
+    def __init__(self, groups: Probabilities, blocks: Probabilities) -> None:
+        self._groups, self._blocks = groups, blocks
+
+    def take(self, place: slice) -> Probabilities:
+        """What lies at a place of groups or of blocks."""
+        before = len(self._groups)
+        return self._groups[place] if place.stop <= before else self._blocks[place.start - before : place.stop - before]
+
+
 class _PairBlock:
     """One attribute's pairs with others that lie side by side: one product forwards and two back."""
 
     def __init__(self, left: slice, right: slice, targets: _Targets) -> None:
         self.left, self.right = left, right
+        self.cells = targets.shares.size
         # In the order in which BLAS gives its products.
         self._targets = _Targets(*(np.asfortranarray(cells) for cells in targets))
+
+    def is_beside(self, left: slice, right: slice) -> bool:
+        """Whether a pair is of the same attribute, and of the one after these."""
+        return self.left == left and self.right.stop == right.start
 
     def widen(self, right: slice, targets: _Targets) -> "_PairBlock":
         """These pairs and that of the attribute with the next one."""
         both = [np.hstack(cells) for cells in zip(self._targets, targets, strict=True)]
         return _PairBlock(self.left, slice(self.right.start, right.stop), _Targets(*both))
 
-    def add_gradient(self, rows: Probabilities, *, share: float, into: Probabilities) -> None:
-        """Adds the gradient. Shapes: (width, codes), a group's probabilities side by side."""
-        left, right = rows[self.left], rows[self.right]
-        error = multiply_rows(left, right, scale=share, less=self._targets.shares)
-        weighted = error * self._targets.weights
-        add_rows(weighted, right, scale=share, into=into[self.left])
-        add_rows(weighted.T, left, scale=share, into=into[self.right])
+    def add_up(self, rows: _Sides, *, share: float, into: Sums) -> None:
+        """Writes what some codes have of the answers."""
+        multiply_rows(rows.take(self.left), rows.take(self.right), scale=share, into=self._shape(into))
+
+    def add_gradient(self, rows: _Sides, answers: Sums, *, share: float, into: _Sides) -> None:
+        """Adds the gradient."""
+        weighted = self._shape(answers) - self._targets.shares
+        weighted *= self._targets.weights
+        add_rows(weighted, rows.take(self.right), scale=share, into=into.take(self.left))
+        add_rows(weighted.T, rows.take(self.left), scale=share, into=into.take(self.right))
+
+    def _shape(self, answers: Sums) -> Sums:
+        return answers.reshape(self._targets.shares.shape, order="F")
 
 
 class _LargerBlock:
@@ -316,28 +365,41 @@ class _LargerBlock:
         *self._given, self._left, self._right = (slices[axis] for axis in order)
         # A slab's cells are transposed in memory: that is the order in which BLAS gives its products.
         swapped = [*order[:-2], order[-1], order[-2]]
+        self.cells = targets.shares.size
         self._targets = _Targets(*(np.ascontiguousarray(cells.transpose(swapped)) for cells in targets))
 
-    def add_gradient(self, rows: Probabilities, *, share: float, into: Probabilities) -> None:
-        """Adds the gradient. Shapes: (width, codes), a group's probabilities side by side."""
-        left, right = rows[self._left], rows[self._right]
+    def add_up(self, rows: _Sides, *, share: float, into: Sums) -> None:
+        """Writes what some codes have of the answers."""
+        left, right = rows.take(self._left), rows.take(self._right)
+        answers, product = into.reshape(self._targets.shares.shape), np.empty_like(left)
+        for combination, factors in self._list_given(rows):
+            np.multiply(left, functools.reduce(np.multiply, factors), out=product)
+            multiply_rows(product, right, scale=share, into=answers[combination].T)
+
+    def add_gradient(self, rows: _Sides, answers: Sums, *, share: float, into: _Sides) -> None:
+        """Adds the gradient."""
+        left, right = rows.take(self._left), rows.take(self._right)
+        errors = answers.reshape(self._targets.shares.shape) - self._targets.shares
+        errors *= self._targets.weights
         product, upstream = np.empty_like(left), np.empty_like(left)
-        for combination in itertools.product(*(range(piece.stop - piece.start) for piece in self._given)):
-            places = [piece.start + group for piece, group in zip(self._given, combination, strict=True)]
-            given = np.multiply.reduce(rows[places], axis=0)
+        for (combination, factors), (_, slopes) in zip(self._list_given(rows), self._list_given(into), strict=True):
+            given, weighted = functools.reduce(np.multiply, factors), errors[combination]
             np.multiply(left, given, out=product)
-            shares, weights = (cells[combination].T for cells in self._targets)
-            error = multiply_rows(product, right, scale=share, less=shares)
-            weighted = error * weights
-            add_rows(weighted.T, product, scale=share, into=into[self._right])
+            add_rows(weighted, product, scale=share, into=into.take(self._right))
             upstream.fill(0.0)
-            add_rows(weighted, right, scale=share, into=upstream)
-            into[self._left] += np.multiply(upstream, given, out=product)
+            add_rows(weighted.T, right, scale=share, into=upstream)
+            slope_of_left = into.take(self._left)
+            slope_of_left += np.multiply(upstream, given, out=product)
             upstream *= left
             slope = np.add.reduce(upstream, axis=0)
-            for place in places:
-                others = [other for other in places if other != place]
-                into[place] += slope * np.multiply.reduce(rows[others], axis=0)
+            for place, own in enumerate(slopes):
+                own += functools.reduce(np.multiply, (*factors[:place], *factors[place + 1 :]), slope)
+
+    def _list_given(self, values: _Sides) -> Iterator[tuple[tuple[int, ...], list[Probabilities]]]:
+        """Each combination of groups of all attributes but two, and what is there of each of them. Shapes: (codes,)."""
+        pieces = [values.take(piece) for piece in self._given]
+        for combination in itertools.product(*(range(len(piece)) for piece in pieces)):
+            yield combination, [piece[group] for piece, group in zip(pieces, combination, strict=True)]
 
 
 class _Blocks(NamedTuple):

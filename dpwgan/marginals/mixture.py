@@ -8,7 +8,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.marginals.loss import Probabilities, ReleasedLoss, add_up_gradients
+from dpwgan.marginals.loss import Codes, Probabilities, ReleasedLoss, add_gradients, add_up, count_sums
+from dpwgan.marginals.side_by_side import HALVES, share_memory, work_side_by_side
 from dpwgan.privacy.journal import Journal
 from dpwgan.privacy.ledger import Ledger
 
@@ -19,6 +20,10 @@ _FLOOR = 1e-8
 # Steps are taken some attributes after the others: all that one block of this many cells needs stays in a core's cache.
 _BLOCK_CELLS = 1 << 15
 _PROGRESS_CALLS = 100
+# With fewer cells of codes to move, over all steps, a second process takes longer to be made than it saves.
+_LEAST_APART = 1 << 23
+# What makes the state of a mixture, beside the number of its steps.
+_SHARED = ("_table", "_mean", "_square")
 # How often a checkpoint takes down the generator while it is fitted for the last time.
 _KEEPS = 10
 
@@ -28,6 +33,9 @@ class CodeGenerator(Protocol):
 
     def probabilities(self) -> Probabilities:
         """The distributions of all codes. Shapes: (codes, width)."""
+
+    def see(self) -> Codes:
+        """The same, as losses see them; good until it is asked for again."""
 
     def step(self, gradient: Probabilities, *, learning_rate: float) -> None:
         """Moves against a gradient in the probabilities. Shapes: (codes, width)."""
@@ -50,9 +58,12 @@ class Mixture:
       released queries by gradients); Kingma and Ba 2015, arXiv:1412.6980 (Adam).
     """
 
-    def __init__(self, sizes: Sequence[int], logits: npt.NDArray[np.float32]) -> None:
+    def __init__(self, sizes: Sequence[int], logits: npt.NDArray[np.float32], *, of: int | None = None) -> None:
+        """`of`: how many codes there are in all, where these are a part."""
+        self._sizes = tuple(sizes)
         # In memory there is one row a group and one column a code: sums over a group's cells run along whole rows.
         self._table = np.ascontiguousarray(logits.T)
+        self._codes = of or self._table.shape[1]
         starts = np.concatenate(([0], np.cumsum(sizes))).astype(int)
         self._slices = [slice(first, last) for first, last in itertools.pairwise(starts)]
         self._blocks = list(_cut(self._slices, most=max(1, _BLOCK_CELLS // self._table.shape[1])))
@@ -79,16 +90,37 @@ class Mixture:
         self._table, self._mean, self._square = (arrays[key].astype(np.float32) for key in ("table", "mean", "square"))
         self._steps = int(arrays["steps"])
 
+    def cut(self) -> "list[Mixture]":
+        """Halves of the codes, or the one there is, in memory that processes share."""
+        halves, count = [], min(HALVES, self._codes)
+        for codes in (slice(self._codes * i // count, self._codes * (i + 1) // count) for i in range(count)):
+            half = Mixture(self._sizes, self.logits[codes], of=self._codes)
+            half._steps = self._steps
+            for name in _SHARED:
+                shared = share_memory(half._table.shape)
+                shared[:] = getattr(self, name)[:, codes]
+                setattr(half, name, shared)
+            halves.append(half)
+        return halves
+
+    def join(self, halves: "Sequence[Mixture]", *, steps: int) -> None:
+        """Takes over what became of the halves, after so many steps."""
+        for name in _SHARED:
+            np.concatenate([getattr(half, name) for half in halves], axis=1, out=getattr(self, name))
+        self._steps += steps
+
     def probabilities(self) -> Probabilities:
         """The distributions of all codes. Shapes: (codes, width)."""
-        values = np.empty_like(self._table)
+        return self.see().rows.T.copy(order="K")
+
+    def see(self) -> Codes:
+        """The same, as losses see them; good until it is asked for again."""
         for piece in self._slices:
-            block = values[piece]
+            block = self._last[piece]
             np.subtract(self._table[piece], np.maximum.reduce(self._table[piece]), out=block)
             np.exp(block, out=block)
             block /= np.add.reduce(block)
-        self._last = values
-        return values.T
+        return Codes(rows=self._last, logs=self._table, share=1.0 / self._codes)
 
     def step(self, gradient: Probabilities, *, learning_rate: float) -> None:
         """Takes one step of Adam against a gradient in the probabilities that were last given.
@@ -97,10 +129,9 @@ class Mixture:
         """
         self._steps += 1
         # The loss is a mean over codes: without this factor a code's gradient would sink to the floor as codes grow.
-        codes = self._table.shape[1]
         # Both means leave out the factors that are the same for all: the codes, and what makes them means.
-        square_scale = codes * math.sqrt((1 - _DECAY) / (1 - _DECAY**self._steps))
-        rate = np.float32(learning_rate * codes * (1 - _MOMENTUM) / (1 - _MOMENTUM**self._steps) / square_scale)
+        square_scale = self._codes * math.sqrt((1 - _DECAY) / (1 - _DECAY**self._steps))
+        rate = np.float32(learning_rate * self._codes * (1 - _MOMENTUM) / (1 - _MOMENTUM**self._steps) / square_scale)
         floor = np.float32(_FLOOR / square_scale)
         for block, pieces in self._blocks:
             last = self._last[block]
@@ -129,19 +160,43 @@ def fit(
     last_rate: float,
     tick: Callable[[], None] = lambda: None,
     first: int = 0,
-    keep: Callable[[int], None] = lambda done: None,
+    last: int | None = None,
+    threads: int | None = 1,
 ) -> None:
     """Fits a generator to released numbers; the rate falls by a constant factor a step. `tick` is called each step.
 
-    `first`: how many of the steps are done already; `keep` is told the number done after each step.
+    Of all `steps` those from `first` on are taken, up to `last`. `threads`: where it is not 1 and this process may use
+    two cores, two halves of the codes are moved side by side; what comes of it is the same.
     Privacy: post-processing.
     """
-    for step in range(first, steps):
-        gradient = add_up_gradients(losses, generator.probabilities())
-        rate = learning_rate * (last_rate / learning_rate) ** (step / max(1, steps - 1))
-        generator.step(gradient, learning_rate=rate)
-        tick()
-        keep(step + 1)
+    last = steps if last is None else last
+    halves = generator.cut() if isinstance(generator, Mixture) else []
+    parts: Sequence[CodeGenerator] = halves or [generator]
+    # Of the step before and of this one: who is ahead writes where nobody reads any more.
+    sums = share_memory((2, len(parts), count_sums(losses)))
+
+    def work(own: Sequence[int], meet: Callable[[], None]) -> None:
+        gradients: dict[int, Probabilities] = {}
+        for step in range(first, last):
+            of_all = sums[step % 2]
+            seen = {place: parts[place].see() for place in own}
+            for place, codes in seen.items():
+                add_up(losses, codes, into=of_all[place])
+            meet()
+            known = np.add.reduce(of_all)
+            rate = learning_rate * (last_rate / learning_rate) ** (step / max(1, steps - 1))
+            for place, codes in seen.items():
+                gradient = gradients.setdefault(place, np.empty_like(codes.rows))
+                gradient.fill(0.0)
+                add_gradients(losses, codes, known, into=gradient)
+                parts[place].step(gradient.T, learning_rate=rate)
+            if 0 in own:
+                tick()
+
+    cells = (last - first) * sum(half.logits.size for half in halves)
+    work_side_by_side(work, parts=len(parts), apart=threads != 1 and cells >= _LEAST_APART)
+    if isinstance(generator, Mixture):
+        generator.join(halves, steps=last - first)
 
 
 def fit_on(
@@ -152,6 +207,7 @@ def fit_on(
     learning_rate: float,
     journal: Journal,
     tick: "FitProgress",
+    threads: int | None = 1,
 ) -> None:
     """Fits a generator for the last time, from where an earlier life of the run left it. Privacy: post-processing."""
     kept = journal.recall("generator")
@@ -159,23 +215,23 @@ def fit_on(
     if kept is not None:
         generator.unpack(kept)
         tick.skip(first)
-    every = max(1, steps // _KEEPS)
-
-    def keep(done: int) -> None:
-        if journal.keeps and (done % every == 0 or done == steps):
+    every = max(1, steps // _KEEPS) if journal.keeps else steps
+    while first < steps:
+        done = min(steps, first - first % every + every)
+        fit(
+            generator,
+            losses,
+            steps=steps,
+            learning_rate=learning_rate,
+            last_rate=learning_rate / 20,
+            tick=tick,
+            first=first,
+            last=done,
+            threads=threads,
+        )
+        if journal.keeps:
             journal.keep("generator", {**generator.pack(), "fitted": np.array(done)})
-
-    last_rate = learning_rate / 20
-    fit(
-        generator,
-        losses,
-        steps=steps,
-        learning_rate=learning_rate,
-        last_rate=last_rate,
-        tick=tick,
-        first=first,
-        keep=keep,
-    )
+        first = done
 
 
 class FitProgress:

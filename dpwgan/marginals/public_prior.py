@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.marginals.groups import Marginal
-from dpwgan.marginals.loss import Probabilities
+from dpwgan.marginals.loss import Codes, Probabilities, Sums
 from dpwgan.marginals.measurements import MeasuredMarginals
 from dpwgan.marginals.views import Views
 
@@ -107,11 +107,22 @@ class PublicPrior:
         logits: npt.NDArray[np.float32] = np.log(np.maximum(shares, _LEAST_PROBABILITY)).astype(np.float32)
         return logits
 
-    def add_gradient(self, probabilities: Probabilities, *, into: Probabilities) -> None:
+    def count_sums(self) -> int:
+        """As `ReleasedLoss` has it: none where the table is not believed."""
+        loss = self._get_loss()
+        return 0 if loss is None else loss.count_sums()
+
+    def add_up(self, codes: Codes, *, into: Sums) -> None:
+        """As `ReleasedLoss` has it."""
+        loss = self._get_loss()
+        if loss is not None:
+            loss.add_up(codes, into=into)
+
+    def add_gradient(self, codes: Codes, sums: Sums, *, into: Probabilities) -> None:
         """As `ReleasedLoss` has it: nothing where the table is not believed."""
         loss = self._get_loss()
         if loss is not None:
-            loss.add_gradient(probabilities, into=into)
+            loss.add_gradient(codes, sums, into=into)
 
     def _get_loss(self) -> MeasuredMarginals | None:
         """All pairs as answers, each cell with the error that the answers so far have found, in proportion to it."""

@@ -28,6 +28,7 @@ from dpwgan.marginals.measurements import (
     answer_pairs,
 )
 from dpwgan.marginals.public_prior import PublicPrior
+from dpwgan.marginals.side_by_side import HALVES, share_memory, work_side_by_side
 from dpwgan.marginals.views import WIDTHS, Look, list_looks
 from dpwgan.privacy.events import ExponentialSelection, discrete_gaussian
 from dpwgan.privacy.ledger import Ledger
@@ -58,6 +59,8 @@ MOST_LARGER = 400
 _MOST_COUNTED = 10**8
 # Cells that are scored at a time.
 _BLOCK_CELLS = 1 << 15
+# With fewer cells to score a second process takes longer to be made than it saves.
+_LEAST_APART = 1 << 20
 
 BLOCKS_PART = 0.5
 """What a gain in blocks counts beside one in single groups, which leaves no cells to be asked for once more."""
@@ -87,6 +90,7 @@ class QueryDiscriminator:
         most_cells: int,
         ledger: Ledger,
         prior: PublicPrior | None = None,
+        threads: int | None = 1,
     ) -> None:
         """Counts nothing yet: pairs are counted with the first question, larger marginals as they become candidates.
 
@@ -101,6 +105,7 @@ class QueryDiscriminator:
         self._ledger = ledger
         self._views = measured.views
         self._prior = prior
+        self._threads = threads
         self._stddev = ledger.find(ANSWER_LABEL).stddev
         self._larger: dict[Marginal, Counts] = {}
 
@@ -238,15 +243,19 @@ class QueryDiscriminator:
         errors that these explain are none. Shapes: the result (views, views).
         """
         layout, views = self._layout, len(self._views.sizes)
-        scores = np.full((views, views), -np.inf)
-        for attribute, looks in enumerate(self._looks):
+        scores = share_memory((views, views), np.float64)
+        scores.fill(-np.inf)
+        pairs = self._pairs
+
+        def score(attribute: int) -> None:
+            looks = self._looks[attribute]
             rows, right = layout.get_slice(attribute), slice(layout.starts[attribute + 1], layout.width)
             gains = [np.zeros((2, 1))] * len(looks)
             answers = answer(rows, right)
             many = max(1, _BLOCK_CELLS // answers.shape[1] // WIDTHS[-1]) * WIDTHS[-1]  # so that blocks are whole
             for first in range(0, len(answers), many):
                 left = slice(rows.start + first, min(rows.start + first + many, rows.stop))
-                parts = self._compare(self._pairs[left, right], answers[first : first + many])
+                parts = self._compare(pairs[left, right], answers[first : first + many])
                 # What lies along each side: how many cells a block has, and one-ways with the variance of their noise.
                 height, width = parts[0].shape
                 sides = [(np.ones(height), np.ones(width))]
@@ -264,6 +273,16 @@ class QueryDiscriminator:
                 of_blocks = (look.views != look.others) | (look.own != attribute)
                 scores[look.own, look.views] = np.where(of_blocks, BLOCKS_PART * asked, asked)
                 scores[attribute, look.others] = np.maximum(scores[attribute, look.others], added_up)
+
+        # The attributes are dealt out by how many cells there are to score.
+        cells = np.array(layout.sizes[:-1]) * (layout.width - np.array(layout.starts[1:]))
+        order = np.argsort(cells)[::-1].tolist()
+
+        def work(own: Sequence[int], meet: Callable[[], None]) -> None:
+            for attribute in (attribute for part in own for attribute in order[part::HALVES]):
+                score(attribute)
+
+        work_side_by_side(work, parts=HALVES, apart=self._threads != 1 and cells.sum() >= _LEAST_APART)
         return scores
 
     def _score_larger(self, marginal: Marginal, answer: Probabilities) -> float:

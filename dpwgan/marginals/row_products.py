@@ -13,17 +13,16 @@ from scipy.linalg import get_blas_funcs
 Rows = npt.NDArray[np.floating[Any]]
 
 
-def multiply_rows(left: Rows, right: Rows, *, scale: float, less: Rows | None = None) -> Rows:
-    """`scale` times the product of every row of one with every row of the other, less something.
+def multiply_rows(left: Rows, right: Rows, *, scale: float, into: Rows | None = None) -> Rows:
+    """`scale` times the product of every row of one with every row of the other.
 
-    Shapes: (a, codes) and (b, codes), in C order, to (a, b), in Fortran order; `less` (a, b), best in that order too.
+    Shapes: (a, codes) and (b, codes), in C order, to (a, b), in Fortran order, as `into` has to be, which is written
+    over.
     """
     multiply = get_blas_funcs("gemm", dtype=left.dtype)
     # BLAS has columns lie in one piece: it is given the transposed, which are that without a copy.
-    if less is None:
-        product: Rows = multiply(scale, left.T, right.T, trans_a=1)
-    else:
-        product = multiply(scale, left.T, right.T, trans_a=1, beta=-1.0, c=less)
+    where: dict[str, Any] = {} if into is None else {"c": into, "overwrite_c": 1}
+    product: Rows = multiply(scale, left.T, right.T, trans_a=1, **where)
     return product
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.marginals.groups import GroupLayout, Marginal
-from dpwgan.marginals.loss import Probabilities
+from dpwgan.marginals.loss import Codes, Probabilities, Sums
 from dpwgan.marginals.row_products import add_rows
 
 Flags = npt.NDArray[np.bool_]
@@ -37,10 +37,17 @@ class ForbiddenMass:
             _Block([layout.get_slice(attribute) for attribute in marginal], flags) for marginal, flags in zeros.items()
         ]
 
-    def add_gradient(self, probabilities: Probabilities, *, into: Probabilities) -> None:
+    def count_sums(self) -> int:
+        """None: a code's gradient is its own affair."""
+        return 0
+
+    def add_up(self, codes: Codes, *, into: Sums) -> None:
+        """Does nothing, as there are no sums."""
+
+    def add_gradient(self, codes: Codes, sums: Sums, *, into: Probabilities) -> None:
         """Adds the gradient to others, as `ReleasedLoss` has it."""
         for block in self._blocks:
-            block.add(probabilities.T, weight=self._weight, into=into.T)
+            block.add(codes.rows, scale=self._weight * codes.share, into=into)
 
 
 class _Block:
@@ -52,10 +59,9 @@ class _Block:
             # A rule such as "with a before b" tells few kinds of a's groups from each other, and few of b's.
             self._kinds = [_tell_apart(flags), _tell_apart(flags.T)]
 
-    def add(self, rows: Probabilities, *, weight: float, into: Probabilities) -> None:
+    def add(self, rows: Probabilities, *, scale: float, into: Probabilities) -> None:
         """Adds its part of the gradient. Shapes: (width, codes)."""
         (*given, last), flags = self._slices, self._flags
-        scale = weight / rows.shape[1]
         if not given:
             into[last] += np.float32(scale) * flags[:, np.newaxis]
         elif len(given) == 1:

@@ -187,6 +187,7 @@ class DpWgan(SharedMethod):
                 progress=lambda done, of, epsilon: progress(done * anchor_ticks // of, total, epsilon),
                 make_generator=choose_maker(plan.anchor, run),
                 public=run.public,
+                threads=run.threads,
             )
             spans = lay_out_groups(plan.anchor.columns, anchor.table.layout.sizes)
             shape = TableShape(records=plan.critic.shape.records, spans=spans)

@@ -172,6 +172,7 @@ class QueryGan(SharedMethod):
                 progress=(lambda done, of, epsilon: None) if networks else progress,
                 make_generator=make_generator,
                 public=run.public,
+                threads=run.threads,
             )
         if networks:
             real = fitted.table.rows.derive(ONE_HOT)

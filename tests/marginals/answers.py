@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.marginals.groups import Marginal
+from dpwgan.marginals.loss import see
 from dpwgan.marginals.measurements import MeasuredMarginals
 from dpwgan.marginals.views import Views
 from tests.marginals.groups import Floats, answer_by_loop
@@ -30,9 +31,11 @@ def measure(marginals: Sequence[Marginal], *, views: Views, seed: int) -> tuple[
 
 def add_to_others(measured: MeasuredMarginals, probabilities: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """What a loss adds to numbers that stand where its gradient goes. Shapes: (codes, width) to the same."""
-    others = np.random.default_rng(10).standard_normal(probabilities.shape[::-1]).astype(np.float32)
+    codes, sums = see(probabilities), np.empty(measured.count_sums(), np.float32)
+    measured.add_up(codes, into=sums)
+    others = np.random.default_rng(10).standard_normal(codes.rows.shape).astype(np.float32)
     into = others.copy()
-    measured.add_gradient(probabilities, into=into.T)
+    measured.add_gradient(codes, sums, into=into)
     return (into - others).T
 
 

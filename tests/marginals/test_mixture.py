@@ -9,7 +9,7 @@ import pytest
 from dpwgan.marginals import mixture as mixture_module
 from dpwgan.marginals.code_information import CodeInformation
 from dpwgan.marginals.groups import GroupLayout
-from dpwgan.marginals.loss import Probabilities
+from dpwgan.marginals.loss import Codes, Probabilities, Sums, see
 from dpwgan.marginals.measurements import MeasuredMarginals, answer_pairs
 from dpwgan.marginals.mixture import fit
 from dpwgan.marginals.views import Views
@@ -103,18 +103,12 @@ def test_steps_are_the_same_when_they_are_taken_in_several_blocks(monkeypatch, c
 
 def test_fit_goes_on_as_if_it_had_not_stopped_when_it_is_packed_between():
     groups = make_groups(200, sizes=SIZES, seed=13)
-    losses = [measure_exactly(groups), CodeInformation(weight=0.01)]
+    losses = [measure_exactly(groups), CodeInformation(LAYOUT.width, weight=0.01)]
     rates = {"steps": 12, "learning_rate": 0.1, "last_rate": 0.01}
     through, stopped, resumed = (make_mixture(20, layout=LAYOUT, seed=seed) for seed in (14, 14, 15))
     fit(through, losses, **rates)  # type: ignore[arg-type]
-    kept: list[dict[str, npt.NDArray[np.generic]]] = []
-
-    def keep(done: int) -> None:
-        if done == 5:
-            kept.append({name: array.copy() for name, array in stopped.pack().items()})
-
-    fit(stopped, losses, **rates, keep=keep)  # type: ignore[arg-type]
-    resumed.unpack(kept[0])
+    fit(stopped, losses, **rates, last=5)  # type: ignore[arg-type]
+    resumed.unpack({name: array.copy() for name, array in stopped.pack().items()})
     fit(resumed, losses, **rates, first=5)  # type: ignore[arg-type]
     assert np.array_equal(through.logits, resumed.logits)
 
@@ -145,8 +139,8 @@ def test_fit_adds_losses_and_lowers_its_rate_when_there_are_several():
         def __init__(self) -> None:
             self.told: list[tuple[float, float]] = []
 
-        def probabilities(self) -> Probabilities:
-            return np.full((2, 3), 0.5, np.float32)
+        def see(self) -> Codes:
+            return see(np.full((2, 3), 0.5, np.float32))
 
         def step(self, gradient: Probabilities, *, learning_rate: float) -> None:
             self.told.append((float(gradient[0, 0]), learning_rate))
@@ -155,8 +149,14 @@ def test_fit_adds_losses_and_lowers_its_rate_when_there_are_several():
         def __init__(self, slope: float) -> None:
             self._slope = slope
 
-        def add_gradient(self, probabilities: Probabilities, *, into: Probabilities) -> None:
-            into += self._slope
+        def count_sums(self) -> int:
+            return 1
+
+        def add_up(self, codes: Codes, *, into: Sums) -> None:
+            into[0] = self._slope
+
+        def add_gradient(self, codes: Codes, sums: Sums, *, into: Probabilities) -> None:
+            into += sums[0]
 
     recorder = Recorder()
     fit(recorder, [Constant(1.0), Constant(0.25)], steps=3, learning_rate=0.1, last_rate=0.001)

@@ -72,8 +72,7 @@ def test_table_of_the_same_law_is_believed_and_one_that_misleads_is_not():
         prior = answer(make_prior(draw(5000, seed=3, law=wrong), law), law, seed=4)
         assert prior.agreement == 0.0
         assert prior.draw_codes(50, rng=np.random.default_rng(5)) is None
-        probabilities, gradient = np.full((5, 7), 0.25, np.float32), np.zeros((7, 5), np.float32)
-        prior.add_gradient(probabilities, into=gradient.T)
+        gradient = add_up_gradients([prior], np.full((5, 7), 0.25, np.float32))
         assert not gradient.any()
 
 

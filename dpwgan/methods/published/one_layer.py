@@ -66,6 +66,7 @@ from scipy import sparse, special
 
 from dpwgan.errors import PrivacyError
 from dpwgan.marginals.groups import GroupLayout
+from dpwgan.marginals.loss import Codes, Probabilities, Sums
 from dpwgan.methods.published.one_hot_rows import (
     CURVATURE,
     GROUP_COUNTS,
@@ -162,11 +163,20 @@ class OneLayerTerm:
     target: float
     stddev: float
 
-    def add_gradient(self, probabilities: ProbabilityArray, *, into: ProbabilityArray) -> None:
+    def count_sums(self) -> int:
+        """The expected score."""
+        return 1
+
+    def add_up(self, codes: Codes, *, into: Sums) -> None:
+        """Writes what some codes have of it, as `ReleasedLoss` has it."""
+        score, _ = _score_and_gradient(codes.rows.T, weights=self.weights, sizes=self.sizes, slopes=False)
+        into[0] = codes.share * codes.rows.shape[1] * score
+
+    def add_gradient(self, codes: Codes, sums: Sums, *, into: Probabilities) -> None:
         """Adds the derivatives of ((expected score - target)/stddev)^2 / 2 to others, as `ReleasedLoss` has it."""
-        score, by_probability = _score_and_gradient(probabilities, weights=self.weights, sizes=self.sizes)
-        by_probability *= (score - self.target) / self.stddev / self.stddev
-        into += by_probability
+        _, by_probability = _score_and_gradient(codes.rows.T, weights=self.weights, sizes=self.sizes)
+        factor = (float(sums[0]) - self.target) / self.stddev / self.stddev
+        into += (codes.share * codes.rows.shape[1] * factor) * by_probability.T
 
 
 def measure_one_layer(real: Rows[OneHotRows], weights: FloatArray, *, ledger: Ledger) -> OneLayerTerm:
@@ -314,9 +324,11 @@ def _damping(reach: float) -> float:
 
 
 def _score_and_gradient(
-    probabilities: ProbabilityArray, *, weights: FloatArray, sizes: tuple[int, ...]
+    probabilities: ProbabilityArray, *, weights: FloatArray, sizes: tuple[int, ...], slopes: bool = True
 ) -> tuple[float, FloatArray]:
     """Computes the mean of f_w over a mixture of equally likely codes, each drawing every attribute by itself.
+
+    Without `slopes` the gradient is not looked at, and is 0.
 
     The module's Theorem 4 does it without drawing rows, to 1e-5. Taking w.x + b as normal, as MacKay 1992 does, would
     be off by hundredths here, which is far more than the noise of an answer.
@@ -326,12 +338,12 @@ def _score_and_gradient(
     step = 2 * math.pi / (max(abs(low), abs(high)) + _LOG_ACCURACY)
     points = step * np.arange(1, math.ceil(_LOG_ACCURACY / math.pi / step) + 1)
     kernel, bias = weights[:-1], weights[-1]
-    gradient = np.empty_like(table)
+    gradient = np.zeros_like(table)
     add_up = partial(_add_up_points, kernel=kernel, bias=bias, sizes=sizes, points=points, step=step)
     # Some codes at a time, so that their characteristic functions take a bounded amount of memory.
     chunk = max(1, _MOST_CELLS // (len(sizes) * points.size))
     pieces = [slice(start, start + chunk) for start in range(0, table.shape[0], chunk)]
-    total = sum((add_up(table[rows], gradient=gradient[rows]) for rows in pieces), 0.0)
+    total = sum((add_up(table[rows], gradient=gradient[rows] if slopes else None) for rows in pieces), 0.0)
     gradient /= table.shape[0]
     return total / table.shape[0], gradient
 
@@ -344,7 +356,7 @@ def _add_up_points(
     sizes: tuple[int, ...],
     points: FloatArray,
     step: float,
-    gradient: FloatArray,
+    gradient: FloatArray | None,
 ) -> float:
     """Adds up the sum of Theorem 4 for some codes, writes its derivatives to `gradient`, and gives the scores' sum."""
     layout = GroupLayout(sizes)
@@ -358,7 +370,8 @@ def _add_up_points(
     before = np.exp(1j * bias * points) * step / np.sinh(math.pi * points)
     for part, wave, factor in zip(slices, waves, factors, strict=True):
         others = before * after.pop()
-        gradient[:, part] = (others @ wave.T).imag + step / (2 * math.pi) * kernel[part]
+        if gradient is not None:
+            gradient[:, part] = (others @ wave.T).imag + step / (2 * math.pi) * kernel[part]
         before = before * factor
     means = codes @ kernel + bias
     return float(np.sum(0.5 + step / (2 * math.pi) * means + before.imag.sum(axis=1)))

@@ -1,0 +1,96 @@
+"""Two processes that work side by side and meet at every step.
+
+Processes, not threads: a step of a fit is hundreds of calls of some microseconds, between which threads would wait for
+each other's turn with the interpreter.
+"""
+
+import math
+import mmap
+import os
+import signal
+import socket
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Work = Callable[[Sequence[int], Callable[[], None]], None]
+"""What is to be done for some parts, numbered from 0, and how to wait until the other has come as far."""
+
+HALVES = 2
+"""Into how many parts work is cut, however many cores there are: what comes of it is the same everywhere."""
+
+_OUT_OF_MEMORY, _FAILED = 75, 70
+
+
+def share_memory(shape: Sequence[int], dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
+    """Zeros in memory that this process has in common with those that it forks from here on."""
+    cells = math.prod(shape)
+    return np.frombuffer(mmap.mmap(-1, max(1, np.dtype(dtype).itemsize * cells)), dtype, cells).reshape(shape)
+
+
+def work_side_by_side(work: Work, *, parts: int, apart: bool) -> None:
+    """Has the last of two parts done by a process of its own while this one does the first, or does all here.
+
+    That process ends with this call, or with whoever made it; what it wrote into shared memory is what is left of it.
+    `apart`: whether a second process is wanted; there is none where there is one core alone, or no more are allowed.
+    Raises: what `work` raises here; MemoryError or RuntimeError if the other did not come to its end.
+    """
+    here, there = socket.socketpair()
+    with here, there:
+        child = _fork() if apart and parts > 1 and len(os.sched_getaffinity(0)) > 1 else None
+        if child is None:
+            return work([*range(parts)], lambda: None)
+        if not child:
+            here.close()
+            _work_apart(work, there, part=parts - 1)
+        there.close()
+        try:
+            work([*range(parts - 1)], lambda: _meet(here))
+        except EOFError:
+            pass  # what became of it its exit status says
+        finally:
+            here.close()  # for the other the end of waiting, if this one has failed
+            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code in (_OUT_OF_MEMORY, -signal.SIGKILL):
+        raise MemoryError("the process of the other half ran out of memory")
+    if code:
+        raise RuntimeError(f"the process of the other half ended with {code}")
+
+
+def _fork() -> int | None:
+    """As `os.fork`, but that signals are for the parent alone, with which the child ends; None if there can be none."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    child: int | None = None
+    try:
+        child = os.fork()
+    except OSError:  # a limit on processes, or on memory
+        pass
+    finally:
+        if child != 0:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    return child
+
+
+def _work_apart(work: Work, there: socket.socket, *, part: int) -> None:
+    """Works in the child, and ends it."""
+    code = _FAILED
+    try:
+        work([part], lambda: _meet(there))
+        code = 0
+    except MemoryError:
+        code = _OUT_OF_MEMORY
+    finally:
+        os._exit(code)
+
+
+def _meet(other: socket.socket) -> None:
+    """Waits until the other has come as far. Raises: EOFError if it is gone."""
+    try:
+        other.send(b"x")
+        if other.recv(1):
+            return
+    except OSError:
+        pass
+    raise EOFError

@@ -1,0 +1,188 @@
+"""Work of two processes: the same as of one, whoever fails; no process and no signal is left over."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from dpwgan.marginals import mixture as mixture_module
+from dpwgan.marginals import side_by_side
+from dpwgan.marginals.code_information import CodeInformation
+from dpwgan.marginals.groups import GroupLayout
+from dpwgan.marginals.mixture import Mixture, fit
+from dpwgan.marginals.side_by_side import share_memory, work_side_by_side
+from dpwgan.marginals.views import Views
+from tests.marginals.answers import measure
+from tests.marginals.groups import make_mixture
+
+LAYOUT = GroupLayout((3, 1, 4, 2))
+
+
+@pytest.fixture(autouse=True)
+def two_cores(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
+
+
+def has_child() -> bool:
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def take_turns(seen: np.ndarray) -> Callable[[Sequence[int], Callable[[], None]], None]:
+    """Each part writes its turn, and at the next what the other wrote; and which process it was."""
+
+    def work(own: Sequence[int], meet: Callable[[], None]) -> None:
+        for turn in range(20):
+            for part in own:
+                seen[part, turn] = turn + 100 * part
+            meet()
+            for part in own:
+                seen[2 + part, turn] = seen[1 - part, turn]
+        for part in own:
+            seen[4 + part, 0] = os.getpid() % 65_536
+
+    return work
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_each_part_sees_what_the_other_wrote_when_they_have_met(apart):
+    seen = share_memory((6, 20))
+    work_side_by_side(take_turns(seen), parts=2, apart=apart)
+    assert np.array_equal(seen[:2], [np.arange(20), np.arange(20) + 100])
+    assert np.array_equal(seen[2:4], seen[1::-1])
+    assert seen[4, 0] == os.getpid() % 65_536
+    assert bool(seen[5, 0] != seen[4, 0]) is apart
+    assert not has_child()
+
+
+def make_fit(threads: int | None) -> Mixture:
+    """What a fit to answers makes of 41 codes, an odd number."""
+    views = Views(LAYOUT, (True, False, True, False))
+    blocks = views.at[2][2]
+    measured, _ = measure([(0,), (0, 2), (0, 3), (2, 3), (0, 2, 3), (0, blocks)], views=views, seed=1)
+    mixture = make_mixture(41, layout=LAYOUT, seed=2)
+    losses = [measured, CodeInformation(LAYOUT.width, weight=0.3)]
+    fit(mixture, losses, steps=25, learning_rate=0.1, last_rate=0.01, last=20, threads=threads)
+    fit(mixture, losses, steps=25, learning_rate=0.1, last_rate=0.01, first=20, threads=threads)
+    return mixture
+
+
+def test_fit_is_the_same_to_the_bit_when_one_process_or_two_do_it(monkeypatch):
+    monkeypatch.setattr(mixture_module, "_LEAST_APART", 0)
+    forks: list[int] = []
+    fork = os.fork
+    monkeypatch.setattr(os, "fork", lambda: forks.append(1) or fork())
+    alone = make_fit(1)
+    assert not forks
+    apart = make_fit(None)
+    assert len(forks) == 2
+    for name, array in alone.pack().items():
+        assert np.array_equal(array, apart.pack()[name]), name
+    assert np.abs(alone.logits - make_mixture(41, layout=LAYOUT, seed=2).logits).max() > 0.1
+
+
+@pytest.mark.parametrize("reason", ["one core", "no more processes"])
+def test_all_is_done_here_when_there_can_be_no_other_process(monkeypatch, reason):
+    def refuse() -> int:
+        raise BlockingIOError("no more processes")
+
+    if reason == "one core":
+        monkeypatch.setattr(os, "sched_getaffinity", lambda process: {3})
+    monkeypatch.setattr(os, "fork", refuse)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    seen = share_memory((6, 20))
+    work_side_by_side(take_turns(seen), parts=2, apart=True)
+    assert seen[5, 0] == seen[4, 0] == os.getpid() % 65_536
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == mask
+
+
+@pytest.mark.parametrize(
+    ("end", "expected"),
+    [
+        (lambda: os._exit(3), RuntimeError),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), MemoryError),
+        (lambda: bytearray(1 << 62), MemoryError),
+        (lambda: [][0], RuntimeError),
+    ],
+)
+def test_end_of_the_other_half_is_an_error_here(end, expected):
+    def work(own: Sequence[int], meet: Callable[[], None]) -> None:
+        meet()
+        if own == [1]:
+            end()
+        meet()
+
+    with pytest.raises(expected, match="the other half"):
+        work_side_by_side(work, parts=2, apart=True)
+    assert not has_child()
+
+
+def test_other_half_ends_when_this_one_fails():
+    def work(own: Sequence[int], meet: Callable[[], None]) -> None:
+        if own == [1]:
+            while True:
+                meet()
+        raise ValueError("here")
+
+    with pytest.raises(ValueError, match="here"):
+        work_side_by_side(work, parts=2, apart=True)
+    assert not has_child()
+
+
+def test_signals_are_for_this_process_alone_when_all_are_told():
+    """As a terminal does: the other half goes on, and no handler of this process runs in it."""
+    told: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: told.append(os.getpid()))
+    seen = share_memory((2,))
+    try:
+
+        def work(own: Sequence[int], meet: Callable[[], None]) -> None:
+            seen[own[0]] = os.getpid()
+            meet()
+            if own == [0]:
+                os.kill(int(seen[1]), signal.SIGTERM)
+                os.kill(os.getpid(), signal.SIGTERM)
+                time.sleep(0.05)
+            meet()
+            seen[own[0]] = len(told)
+
+        work_side_by_side(work, parts=2, apart=True)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert seen.tolist() == [1, 0]
+    assert told == [os.getpid()]
+
+
+def test_other_half_ends_when_this_process_is_killed():
+    """A process that makes a second one and is killed: the second has no one to wait for."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        seen = share_memory((2,), np.int64)
+
+        def work(own: Sequence[int], meet: Callable[[], None]) -> None:
+            seen[own[0]] = os.getpid()
+            meet()
+            if own == [0]:
+                os.write(writing, str(seen[1]).encode())
+            while True:
+                meet()
+
+        side_by_side.work_side_by_side(work, parts=2, apart=True)
+        os._exit(0)
+    other = int(os.read(reading, 20))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    for _ in range(200):
+        if not os.path.exists(f"/proc/{other}") or "Z" in open(f"/proc/{other}/stat").read().split()[2]:  # noqa: SIM115
+            break
+        time.sleep(0.05)
+    else:
+        os.kill(other, signal.SIGKILL)
+        pytest.fail("the second process goes on")
