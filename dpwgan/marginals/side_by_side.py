@@ -35,6 +35,7 @@ def work_side_by_side(work: Work, *, parts: int, apart: bool) -> None:
 
     That process ends with this call, or with whoever made it; what it wrote into shared memory is what is left of it.
     `apart`: whether a second process is wanted; there is none where there is one core alone, or no more are allowed.
+    Privacy: the second process can release nothing: a ledger knows that it was forked.
     Raises: what `work` raises here; MemoryError or RuntimeError if the other did not come to its end.
     """
     here, there = socket.socketpair()
