@@ -53,7 +53,8 @@ def open_csv(path: str | Path, schema: Schema) -> SourceTable:
     # Blank lines at the end are no records; they were counted as ragged where the header has more cells than one.
     ragged = found.ragged - found.blank * (len(header) > 1)
     if ragged:
-        raise DataError(f"The table has {count_rows(ragged)} without exactly {len(header)} cells.")
+        cells = "1 cell" if len(header) == 1 else f"{len(header)} cells"
+        raise DataError(f"The table has {count_rows(ragged)} without exactly {cells}.")
     return SourceTable(
         header=header,
         records=records,
