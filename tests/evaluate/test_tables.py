@@ -99,7 +99,7 @@ def test_real_table_is_refused_without_its_cell_when_a_cell_is_illegal(tmp_path)
         (4, "17", "is not between 0 and 16"),
         (4, "2.5", "is not a whole number"),
         (4, "many", "is not a number"),
-        (4, "", "is not a number"),
+        (4, "", 'is empty, which only "optional": true allows'),
         (3, "d", "is not one of its legal cells"),
         (7, "999", "does not follow from 'age' by its rule"),
     ],
