@@ -156,8 +156,10 @@ def _explain(error: Any, others: Set[str]) -> SpecsError:
     item = " (each item)" if path and (path[-1].isdigit() or len(path) > 2) else ""
     if rule == "type":
         said = f"must be {' or '.join(_KINDS[kind] for kind in ([wanted] if isinstance(wanted, str) else wanted))}"
+        if wanted == "string" and where in ("min", "max"):
+            said += ', such as "2024-12-31", or beside \'since\' "5 days"'
     elif rule == "enum":
-        said = f"must be one of {', '.join(wanted)}"
+        said = f"must be one of {', '.join(wanted)}" + suggest(str(found), wanted, show=repr)
     else:
         items = "item" if wanted == 1 else "items"
         said = _RULES.get(rule, "is not of the documented form").format(wanted=wanted, items=items)
