@@ -385,6 +385,7 @@ REFUSED_COLUMNS: dict[str, tuple[dict[str, Any], str]] = {
         "it is told since 'hired', which the specs do not name",
     ),
     "above a column not there": (INTEGER | {"above": "base"}, "it is told above 'base', which the specs do not name"),
+    "type that is a list": ({"type": ["integer"]}, "'type' must be one of enum, "),
     "type of another tool": ({"type": "int", "min": 0}, "place, size, string (did you mean 'integer'?)"),
     "format of letters": (DATE | {"format": "DD.MM.YYYY"}, "'format' says nothing: it is made of %Y %m %d"),
     "format without a year": (DATE | {"format": "%m-%d"}, "'format' does not say the year"),
