@@ -382,9 +382,9 @@ REFUSED_COLUMNS: dict[str, tuple[dict[str, Any], str]] = {
     "time in a date's format": (DATE | {"format": "%Y-%m-%d %H"}, "or what a date does not have"),
     "since a column not there": (
         {"type": "date", "since": "hired", "min": "0 days", "max": "9 days"},
-        "it is told since 'hired', which the specs do not name",
+        "'since' is 'hired', which the specs do not name",
     ),
-    "above a column not there": (INTEGER | {"above": "base"}, "it is told above 'base', which the specs do not name"),
+    "above a column not there": (INTEGER | {"above": "base"}, "'above' is 'base', which the specs do not name"),
     "type that is a list": ({"type": ["integer"]}, "'type' must be one of enum, "),
     "type of another tool": ({"type": "int", "min": 0}, "place, size, string (did you mean 'integer'?)"),
     "format of letters": (DATE | {"format": "DD.MM.YYYY"}, "'format' says nothing: it is made of %Y %m %d"),
