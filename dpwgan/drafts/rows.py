@@ -5,6 +5,7 @@ Privacy: a range or a list that is read from rows gives those rows away, and no 
   covered. What a dictionary says is never changed.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -28,6 +29,7 @@ _SURELY_LISTED = 100
 
 _DATES = ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d")
 _TIMES = ("%H:%M", "%H:%M:%S")
+_PARTS = re.compile(r"[0-9]+(\.[0-9]+)+")
 _CALENDAR = {
     **dict.fromkeys(_DATES, "date"),
     **dict.fromkeys(_TIMES, "time"),
@@ -64,9 +66,9 @@ def _fill(keys: Mapping[str, Any], cells: set[str], *, most: int, rows: int) -> 
         found = {"type": _CALENDAR[pattern], "format": pattern, **_find_span(pattern, available)}
     elif kind in ("date", "datetime", "time"):
         found = _find_span(keys["format"], available)
-    elif kind is None and _find_width(available) and len(available) <= most:
+    elif kind is None and (_find_width(available) or _have_parts(available)) and len(available) <= most:
         found = {"type": "enum", "values_from": "data"}  # codes: 01067 is no amount
-    elif kind in ("integer", "float") or (kind is None and all(read_number(cell) is not None for cell in available)):
+    elif kind in ("integer", "float") or (kind is None and _are_numbers(available)):
         found = _find_range(kind, available)
     elif len(available) > most:
         return dict(keys)  # names or free text, which nobody but the custodian can tell apart
@@ -102,6 +104,16 @@ def _find_width(cells: set[str]) -> int:
     """With how many digits all cells are written, if some begin with zeros; else 0."""
     codes = all(cell.isascii() and cell.isdigit() for cell in cells) and any(cell[0] == "0" != cell for cell in cells)
     return max(map(len, cells)) if codes and len(set(map(len, cells))) == 1 else 0
+
+
+def _are_numbers(cells: set[str]) -> bool:
+    return not _have_parts(cells) and all(read_number(cell) is not None for cell in cells)
+
+
+def _have_parts(cells: set[str]) -> bool:
+    """Whether cells are codes in parts, such as 01.10, some of which would lose their zero as a number."""
+    has_zeros = any(cell.startswith("0") and cell[1:2] not in ("", ".") for cell in cells)
+    return has_zeros and all(map(_PARTS.fullmatch, cells))
 
 
 def _find_pattern(cells: set[str]) -> str | None:

@@ -232,7 +232,13 @@ def read_compared(
         legal = (cells >= 0).all(axis=1)
         left_out += int(np.count_nonzero(~legal))
         rows = np.flatnonzero(legal & drawn[first : first + frame.height])
-        written = frame[rows].select(*codecs, *derived).cast(pl.Categorical)
+        # Both spellings of a truth are one cell: which of them a table has says nothing of its rows.
+        truths = [
+            pl.Series(column.name, column.tokens).gather(found[0][rows])
+            for column, (found, _) in zip(kept, read, strict=True)
+            if isinstance(column, BooleanColumn)
+        ]
+        written = frame[rows].select(*codecs, *derived).with_columns(truths).cast(pl.Categorical)
         parts.append((cells[rows].astype(np.int32), numbers[rows].astype(np.float64), written))
         first += frame.height
     for between in book.rules:

@@ -103,7 +103,10 @@ def read_sql(text: str) -> RowExpression:
         node = _spell_out(_write(pl.sql_expr(text)))
         _deserialize(node)
     except (pl.exceptions.PolarsError, ValueError, TypeError):
-        raise ConditionError("is not an SQL expression that polars can read") from None
+        why = (
+            "is not an SQL expression that polars can read; names with blanks or of SQL's own words need double quotes"
+        )
+        raise ConditionError(why) from None
     reader = _Reader()
     reader.read(node)
     return RowExpression(

@@ -37,6 +37,12 @@ SEGMENT = 1 << 22
 _NEAR = 1 << 16
 _QUOTE, _COMMA, _NEWLINE, _RETURN = b'",\n\r'
 _UNREADABLE = "{name} is not a text in UTF-8."
+_KINDS = {
+    b"PK\x03\x04": "{name} is a workbook or another archive, not a text: save the table as CSV in UTF-8.",
+    **dict.fromkeys((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), "{name} is a text in UTF-16: save it in UTF-8."),
+}
+"""By its first bytes, what else is often taken for a table."""
+_MARK_BYTES = max(map(len, _KINDS))
 
 
 def open_csv(path: str | Path, schema: Schema) -> SourceTable:
@@ -53,7 +59,8 @@ def open_csv(path: str | Path, schema: Schema) -> SourceTable:
     # Blank lines at the end are no records; they were counted as ragged where the header has more cells than one.
     ragged = found.ragged - found.blank * (len(header) > 1)
     if ragged:
-        raise DataError(f"The table has {count_rows(ragged)} without exactly {len(header)} cells.")
+        cells = "1 cell" if len(header) == 1 else f"{len(header)} cells"
+        raise DataError(f"The table has {count_rows(ragged)} without exactly {cells}.")
     return SourceTable(
         header=header,
         records=records,
@@ -67,6 +74,7 @@ class Records:
     """What is known of a CSV stream's records after one pass.
 
     `mark_bytes` are those of a byte order mark before the header, `header_bytes` those of the header's line.
+    `begins_with`: the first few bytes behind it.
     `segments` are (bytes, records) of runs of whole records, the header's and any blank lines at the end included.
     `ragged` counts records without as many cells as the header; `blank` the blank lines at the end, which are among
     them unless the header has one cell.
@@ -76,6 +84,7 @@ class Records:
     line_ending: str = "\n"
     mark_bytes: int = 0
     header_bytes: int = 0
+    begins_with: bytes = b""
     segments: list[tuple[int, int]] = field(default_factory=list)
     ragged: int = 0
     blank: int = 0
@@ -108,7 +117,7 @@ def find_records(stream: ByteStream) -> Records:
             try:
                 segment.decode("utf-8")
             except UnicodeDecodeError:
-                raise DataError(_UNREADABLE.format(name=stream.name)) from None
+                raise _refuse(stream, found) from None
         is_blank = is_blank and not segment.strip()
         if not found.segments:
             _read_header(segment, found)
@@ -127,6 +136,12 @@ def find_records(stream: ByteStream) -> Records:
     return found
 
 
+def _refuse(stream: ByteStream, found: Records) -> DataError:
+    """Says that bytes are no text in UTF-8, and what they are where the first of them tell."""
+    said = next((said for mark, said in _KINDS.items() if found.begins_with.startswith(mark)), _UNREADABLE)
+    return DataError(said.format(name=stream.name))
+
+
 def _cut(stream: ByteStream, found: Records) -> Iterator[bytes]:
     """Cuts the text into segments of whole records. Each piece is looked at once, however long a record is."""
     held: list[bytes] = []
@@ -135,8 +150,9 @@ def _cut(stream: ByteStream, found: Records) -> Iterator[bytes]:
         if index == 0 and piece.startswith(codecs.BOM_UTF8):
             found.mark_bytes = len(codecs.BOM_UTF8)
             piece = piece[found.mark_bytes :]
+        found.begins_with = (found.begins_with + piece[:_MARK_BYTES])[:_MARK_BYTES]
         if b"\0" in piece:
-            raise DataError(_UNREADABLE.format(name=stream.name))
+            raise _refuse(stream, found)
         quotes = piece.count(b'"')
         ends_inside = inside ^ bool(quotes % 2)
         end = _find_end(piece, inside=ends_inside) if quotes else 0 if inside else piece.rfind(b"\n") + 1

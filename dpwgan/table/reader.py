@@ -70,24 +70,37 @@ def open_table(path: str | Path, schema: Schema) -> SourceTable:
     return table
 
 
-def open_undescribed(path: str | Path, columns: Mapping[str, Column], *, read: bool = False) -> SourceTable:
-    """Opens a CSV or Parquet file whatever its header is; a column that is not described is skipped.
+def read_types(path: str | Path) -> Mapping[str, pl.DataType | None]:
+    """The columns that a CSV or Parquet file, or the first of its parts, names, and of Parquet their types.
 
-    With `read` it is read as text that may be any, typed moments as ISO 8601 has them, to the second.
-    Raises: as `open_table`, also if the header names a column twice.
+    Raises: as `open_table`, but for rows that do not fit the header.
     """
     first = next(iter(list_parts(path) or ()), path)
-    types: Mapping[str, pl.DataType | None]
     if get_format(first) == "csv":
-        types = dict.fromkeys(find_records(ByteStream(first)).header)
-    else:
-        try:
-            with reading():
-                types = pl.read_parquet_schema(first)
-        except UNREADABLE:
-            # Its own words may quote cells.
-            raise DataError(f"{say(first)} is not a Parquet file that can be read.") from None
+        return dict.fromkeys(find_records(ByteStream(first)).header)
+    try:
+        with reading():
+            return pl.read_parquet_schema(first)
+    except UNREADABLE:
+        # Its own words may quote cells.
+        raise DataError(f"{say(first)} is not a Parquet file that can be read.") from None
+
+
+def open_undescribed(
+    path: str | Path,
+    columns: Mapping[str, Column],
+    *,
+    types: Mapping[str, pl.DataType | None] | None = None,
+    read: bool = False,
+) -> SourceTable:
+    """Opens a CSV or Parquet file whatever its header is; a column that is not described is skipped.
+
+    With `read` it is read as text that may be any, typed moments as ISO 8601 has them, to the second. `types` are those
+    of `read_types`, if they are known.
+    Raises: as `open_table`, also if the header names a column twice.
+    """
     choose = _choose_reader if read else _skip
+    types = read_types(path) if types is None else types
     told = (columns.get(name) or choose(name, kind) for name, kind in types.items())
     return open_table(path, Schema(columns=tuple(told), sha256=""))
 

@@ -41,6 +41,8 @@ def test_table_without_a_dictionary_is_described_by_its_rows_when_asked():
         (["2023-12-08 10:44", "2024-01-01 00:00"], {"type": "datetime", "format": "%Y-%m-%d %H:%M"}),
         (["09:05:00", "23:59:59"], {"type": "time", "format": "%H:%M:%S"}),
         (["01067", "99084"], {"type": "enum", "values_from": "data"}),  # the zero is part of a code
+        (["01.10", "62.09"], {"type": "enum", "values_from": "data"}),
+        (["0.15", "62.09"], {"type": "float", "decimals": "2"}),
         (["0", "12"], {"type": "integer"}),
     ],
 )

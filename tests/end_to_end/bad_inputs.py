@@ -327,6 +327,7 @@ CASES: tuple[Case, ...] = (
     refuse("NUL bytes in the text", 65, data(TABLE.replace("red", "r\x00d"))),
     refuse("text in Latin-1", 65, data(TABLE.replace("red", "réd").encode("latin-1"))),
     refuse("text in UTF-16", 65, data(TABLE.encode("utf-16"))),
+    refuse("an Excel workbook, or a ZIP archive", 65, data(b"PK\x03\x04" + bytes(range(256)))),
     refuse("a row with a cell too many", 65, with_row(f"red,3,4.0,1,{SECRET}")),
     refuse("a row with a cell too few", 65, with_row(SECRET)),
     refuse("no header line", 65, data("\n".join((f"{SECRET},3,4.0,1", *ROWS)))),

@@ -99,7 +99,7 @@ def test_real_table_is_refused_without_its_cell_when_a_cell_is_illegal(tmp_path)
         (4, "17", "is not between 0 and 16"),
         (4, "2.5", "is not a whole number"),
         (4, "many", "is not a number"),
-        (4, "", "is not a number"),
+        (4, "", 'is empty, which only "optional": true allows'),
         (3, "d", "is not one of its legal cells"),
         (7, "999", "does not follow from 'age' by its rule"),
     ],
@@ -178,3 +178,9 @@ def test_moments_are_cut_by_day_and_by_time_of_day_when_methods_see_them_so(tmp_
     assert table.cells.tolist() == [[0, 0, 0, 0], [100, 99, 95, 1], [99, 49, 48, 1]]
     np.testing.assert_equal(table.numbers[:, 0], [0.0, math.nan, 33237.0])
     assert (table.illegal, [rows for _, _, rows in table.broken]) == (1, [1, 1])
+
+
+def test_truths_are_written_alike_when_two_tables_spell_them_differently(tmp_path):
+    spec = {"type": "boolean", "missing": ["?"]}
+    tables = [read_one(tmp_path, spec, cells) for cells in (["1", "0", "?", "1"], ["true", "FALSE", "?", "True"])]
+    assert [table.written["x"].to_list() for table in tables] == [["true", "false", "?", "true"]] * 2

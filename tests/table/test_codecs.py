@@ -151,7 +151,8 @@ class TestNumbers:
     @pytest.mark.parametrize(
         ("cell", "rule"),
         [
-            *((cell, "is not a number") for cell in ("abc", "", "nan", "inf", "1_000", "٣")),
+            *((cell, "is not a number") for cell in ("abc", "nan", "inf", "1_000", "٣")),
+            *((cell, 'is empty, which only "optional": true allows') for cell in ("", " ")),
             ("7.5", "is not a whole number"),
             *((cell, "is not between 0 and 120") for cell in ("1e308", "1e999", "-1", "121")),
         ],

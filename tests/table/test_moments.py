@@ -94,7 +94,7 @@ DAYS = {"type": "date", "min": "2020-02-28", "max": "2020-03-06", "step": "7 day
     [
         ("2020-2-28", "is not written as '%Y-%m-%d' says"),
         ("2020-02-30", "is not written as '%Y-%m-%d' says"),
-        ("", "is not written as '%Y-%m-%d' says"),
+        ("", 'is empty, which only "optional": true allows'),
         ("2020-02-27", "is not between 2020-02-28 and 2020-03-06"),
         ("2020-03-13", "is not between 2020-02-28 and 2020-03-06"),
         ("2020-02-29", "is not a whole number of steps from the column's 'min'"),

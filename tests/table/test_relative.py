@@ -42,7 +42,7 @@ def test_row_that_lies_wrong_is_refused_or_put_right(columns, cells, rule):
     ("first", "second", "words"),
     [
         (BEGAN, STAY | {"since": "b"}, "must name a date or datetime"),
-        (BEGAN, STAY | {"since": "z"}, "must name a date or datetime"),
+        (BEGAN, STAY | {"since": "z"}, "'since' is 'z', which the specs do not name"),
         ({"type": "time"}, STAY, "must name a date or datetime"),
         (BEGAN, {"type": "time", "since": "a", "min": "0 days", "max": "1 day"}, "must name a date or datetime"),
         (BEGAN, {"type": "integer", "min": 0, "max": 1, "since": "a"}, "does not go with the type 'integer'"),
@@ -59,7 +59,7 @@ def test_row_that_lies_wrong_is_refused_or_put_right(columns, cells, rule):
         (TIME, SHIFT | {"step": "15 minutes"}, "'step' must be that of 'a'"),
         (BEGAN, STAY | {"max": "9000000 days"}, "the years 1 to 9999"),
         (BASE, GROSS | {"above": "b"}, "must name a number"),
-        (BASE, GROSS | {"above": "z"}, "must name a number"),
+        (BASE, GROSS | {"above": "z"}, "'above' is 'z', which the specs do not name"),
         ({"type": "enum", "count": 3}, GROSS, "must name a number"),
         (BASE | {"bins": 4}, GROSS, "must name a number"),
         (COUNT | {"width": 4}, GROSS, "must name a number"),

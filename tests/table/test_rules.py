@@ -110,6 +110,13 @@ def test_what_looks_beyond_its_row_is_no_condition(sql: str) -> None:
         read_sql(sql)
 
 
+@pytest.mark.parametrize("name", ["net income", "select"])
+def test_name_that_is_no_word_of_its_own_stands_in_double_quotes(name):
+    assert read_sql(f'"{name}" > 0').columns == (name,)
+    with pytest.raises(ConditionError, match="names with blanks or of SQL's own words need double quotes"):
+        read_sql(f"{name} > 0")
+
+
 @settings(max_examples=60)
 @given(st.data())
 def test_the_value_of_a_condition_is_that_of_each_row_by_itself(data: st.DataObject) -> None:

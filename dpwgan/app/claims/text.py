@@ -48,8 +48,10 @@ def summarise(document: Mapping[str, Any]) -> list[str]:
     was = f"{were} in the real one" + ("" if relation == "zero_out" else f", or {other} place")
     chance = f", but for a chance of {round_up(guarantee['delta'], digits=4)}" if guarantee["delta"] > 0 else ""
     told = f"whether {who} {was}, if it was an even chance to them before"
-    if attacker["sure_at_most"] < 1:
-        sure = f"with more than {percent(attacker['sure_at_most'])} certainty{chance},"
+    certainty = percent(attacker["sure_at_most"])
+    # What rounds to all is no bound that a reader could use.
+    if certainty != "100%":
+        sure = f"with more than {certainty} certainty{chance},"
         told = f"Nobody who sees this table can tell {sure} {told}; a guess is then right at most"
     else:
         told = f"Nobody who sees this table can guess {told}, and be right more than"

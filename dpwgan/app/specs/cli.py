@@ -23,7 +23,7 @@ from dpwgan.table.codebook import read_codebook
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.findings import compare_header, describe
-from dpwgan.table.reader import get_format, open_table, open_undescribed
+from dpwgan.table.reader import get_format, open_table, open_undescribed, read_types
 from dpwgan.table.schema import ComputedColumn, DerivedColumn, Schema, UndiscoveredColumn, UnitColumn
 from dpwgan.table.source import SourceTable
 from dpwgan.table.specs import Problems, load_document, survey_specs
@@ -184,16 +184,18 @@ def _find_misfits(path: str, schema: Schema, *, names: Sequence[str]) -> Iterato
     Raises: InputError if the file is missing; TransferError if reading breaks off.
     """
     try:
-        is_image = get_format(path) == "npz"
-        table = open_table(path, schema) if is_image else open_undescribed(path, schema.by_name)
+        image = open_table(path, schema) if get_format(path) == "npz" else None
+        types = read_types(path) if image is None else {}
         left_out = [column.name for column in schema.columns if not column.is_written]
-        faults = compare_header(table.header, names, may_lack=left_out)
+        faults = compare_header([*types] if image is None else image.header, names, may_lack=left_out)
         for name in faults.absent:
             yield name, None, f"the header of the table does not have the column {quote(name)}"
         for name in faults.unknown:
             yield None, None, f"the specs do not have the column {quote(name)} of the table"
         if faults.untold:
             yield None, None, f"the specs do not have {faults.untold} of the names in the first line"
+        # Behind the header: where that is none, rows do not fit it, and would be all that is told.
+        table = image or open_undescribed(path, schema.by_name, types=types)
         yield from _find_illegal_cells(table, schema)
         if schema.unit is not None:
             read_units(table, _keep_known(schema.unit, schema))

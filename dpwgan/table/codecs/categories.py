@@ -8,7 +8,7 @@ from decimal import Decimal
 import numpy as np
 import polars as pl
 
-from dpwgan.table.codecs.codec import EncodedCells, Flags, TrainedCodec, check_codes
+from dpwgan.table.codecs.codec import EMPTY, EncodedCells, Flags, TrainedCodec, check_codes
 from dpwgan.table.numerals import BLANKS, read_number
 from dpwgan.table.schema import BooleanColumn, CategoricalColumn
 
@@ -49,7 +49,8 @@ class CategoricalCodec(TrainedCodec):
     def encode_distinct(self, cells: list[str]) -> tuple[EncodedCells, Mapping[str, Flags]]:
         """Finds (k,) codes."""
         codes = np.array([self._find(cell) for cell in cells], np.int32)
-        return EncodedCells(codes=codes), {NOT_LISTED: codes < 0}
+        blank = np.array([not cell.strip(BLANKS) for cell in cells], np.bool_)
+        return EncodedCells(codes=codes), {EMPTY: (codes < 0) & blank, NOT_LISTED: (codes < 0) & ~blank}
 
     def decode(self, encoded: EncodedCells, rng: np.random.Generator) -> pl.Series:
         """Writes (n,) codes as the listed cells."""

@@ -24,6 +24,9 @@ Flags = npt.NDArray[np.bool_]
 Missing = npt.NDArray[np.int32]
 Array = TypeVar("Array", bound=npt.NDArray[Any])
 
+EMPTY = 'is empty, which only "optional": true allows'
+"""The rule that most cells break that mean not available, where the specs do not say so."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class EncodedCells:

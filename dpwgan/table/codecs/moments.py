@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from dpwgan.table.calendar import DAY, CalendarColumn
-from dpwgan.table.codecs.codec import EncodedCells, Flags, Missing, TrainedCodec
+from dpwgan.table.codecs.codec import EMPTY, EncodedCells, Flags, Missing, TrainedCodec
 from dpwgan.table.codecs.numbers import FreeSteps, NumberCodec, Steps
 from dpwgan.table.moments import MOMENT, read_moments, write_moments
 from dpwgan.table.numerals import BLANKS
@@ -98,8 +98,10 @@ class MomentCodec(TrainedCodec):
         units, is_between = self._count(moments.cast(pl.Int64).fill_null(column.first).cast(MOMENT))
         steps = units // column.step
         legal = (missing < 0) & is_moment
+        blank = (text == "").to_numpy()
         illegal = {
-            self._unwritten: (missing < 0) & ~is_moment,
+            EMPTY: (missing < 0) & blank,
+            self._unwritten: (missing < 0) & ~is_moment & ~blank,
             self._outside: legal & ((steps < 0) | (steps > column.steps)),
         }
         illegal[OFF_STEP] = legal & ~illegal[self._outside] & is_between
@@ -108,7 +110,7 @@ class MomentCodec(TrainedCodec):
                 missing[rows] = 0
             illegal = {}
         elif column.out_of_domain == "clamp":
-            illegal = {self._unwritten: illegal[self._unwritten]}
+            illegal = {rule: illegal[rule] for rule in (EMPTY, self._unwritten)}
             steps = (units + column.step // 2) // column.step
         return missing, np.where(missing < 0, steps.clip(0, column.steps), 0), illegal
 

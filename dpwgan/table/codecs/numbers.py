@@ -9,7 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import SpecsError, quote
-from dpwgan.table.codecs.codec import Codes, EncodedCells, Flags, Missing, TrainedCodec, check_codes, require
+from dpwgan.table.codecs.codec import EMPTY, Codes, EncodedCells, Flags, Missing, TrainedCodec, check_codes, require
 from dpwgan.table.encoded import Numbers
 from dpwgan.table.numerals import BLANKS, NUMERAL, are_same_cell, read_number
 from dpwgan.table.schema import MOST_SINGLE_LEVELS, NumericColumn, write_whole
@@ -156,7 +156,8 @@ class NumericCodec(TrainedCodec):
             if number is not None:
                 missing[is_number & (values == float(number))] = index
         available = missing < 0
-        illegal = {NOT_NUMBER: available & ~is_number}
+        blank = (text == "").to_numpy()
+        illegal = {EMPTY: available & blank, NOT_NUMBER: available & ~is_number & ~blank}
         legal = available & is_number
         if column.integer:
             illegal[NOT_WHOLE] = legal & (np.floor(values) != values)
@@ -167,7 +168,7 @@ class NumericCodec(TrainedCodec):
                 missing[rows] = 0
             illegal = {}
         elif column.out_of_domain == "clamp":
-            illegal = {NOT_NUMBER: illegal[NOT_NUMBER]}
+            illegal = {rule: illegal[rule] for rule in (EMPTY, NOT_NUMBER)}
             values = np.clip(np.rint(values) if column.integer else values, column.minimum, column.maximum)
             if column.integer:
                 values = np.clip(values, float(self._written.low), float(self._written.high))

@@ -123,6 +123,8 @@ def _read_span(keys: Keys, key: str) -> int:
 def _find_finest(keys: Keys, form: str) -> tuple[int, bool]:
     """The finest step that a format can tell, in microseconds, or in months and True."""
     kind, directives = keys["type"], DIRECTIVE.findall(form)
+    if "%" not in form:
+        raise keys.refuse(f"'format' says nothing: it is made of %Y %m %d and the like, as {quote(_FORMATS[kind])}")
     for directive, why in _REFUSED.items():
         if directive in directives:
             raise keys.refuse(f"'format' has %{directive}: {why}")

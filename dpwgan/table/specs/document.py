@@ -123,6 +123,9 @@ def survey_specs(
             problems.skipped.append(name)
         elif "derived" not in given:
             with problems.gathered():
+                if given.told_by is not None and given.told_by not in columns:
+                    between = "since" if "since" in given else "above"
+                    raise given.refuse(f"{between!r} is {quote(given.told_by)}, which the specs do not name")
                 parsed[name] = parse_column(replace(given, earlier=parsed.get(given.told_by or "")))
     sources = dict(parsed)
     if not problems.found and not any(isinstance(c, TrainedColumn | UndiscoveredColumn) for c in sources.values()):

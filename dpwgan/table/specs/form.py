@@ -156,13 +156,26 @@ def _explain(error: Any, others: Set[str]) -> SpecsError:
     item = " (each item)" if path and (path[-1].isdigit() or len(path) > 2) else ""
     if rule == "type":
         said = f"must be {' or '.join(_KINDS[kind] for kind in ([wanted] if isinstance(wanted, str) else wanted))}"
+        if wanted == "string" and where in ("min", "max"):
+            said += ', such as "2024-12-31", or beside \'since\' "5 days"'
     elif rule == "enum":
         said = f"must be one of {', '.join(wanted)}"
+        if where == "type" and isinstance(found, str) and found in _ELSEWHERE:
+            said += f" (did you mean {_ELSEWHERE[found]!r}?)"
     else:
         items = "item" if wanted == 1 else "items"
         said = _RULES.get(rule, "is not of the documented form").format(wanted=wanted, items=items)
     return refuse(f"{repr(where) + item if where else 'it'} {said}")
 
+
+_ELSEWHERE = {
+    **dict.fromkeys(("int", "int64", "long"), "integer"),
+    **dict.fromkeys(("number", "numeric", "decimal", "double", "real"), "float"),
+    **dict.fromkeys(("category", "categorical", "factor"), "enum"),
+    **dict.fromkeys(("bool", "logical"), "boolean"),
+    "timestamp": "datetime",
+}
+"""What types are called in dictionaries and programs, and here."""
 
 _RULES = {
     "const": "must be {wanted!r}",

@@ -131,6 +131,22 @@ def test_form_of_a_table_is_one_problem_when_it_is_wrong(specs, table, words, fo
     assert words in capfd.readouterr().out
 
 
+@pytest.mark.parametrize("above", ["", "Zq7secret of 2024", "sep=,"])
+def test_header_is_judged_before_rows_when_it_is_not_the_first_line(above, folder, capfd):
+    assert judge(folder, GOOD, f"{above}\nx,y\n3,1\n") == 65
+    out = capfd.readouterr().out
+    assert "The first line names none of the columns in the specs ('x', 'y'): is it a header?\n" in out
+    assert "Zq7secret" not in out
+
+
+def test_header_and_rows_are_both_problems_when_a_column_has_a_name_alone(folder, capfd):
+    assert judge(folder, GOOD, "x,y,note\n3,1\n4,0\n") == 65
+    assert [line.partition("csv: ")[2] for line in capfd.readouterr().out.splitlines()] == [
+        "the specs do not have the column 'note' of the table.",
+        "The table has 2 rows without exactly 3 cells.",
+    ]
+
+
 def test_table_is_not_blamed_when_all_columns_of_the_specs_are_wrong(folder, capfd):
     bad = {"x": {"type": "constant"}, "y": {"type": "string"}}
     assert judge(folder, bad, "x,y\n1,a\n") == 78
