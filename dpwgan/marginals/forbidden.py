@@ -1,14 +1,16 @@
 """Combinations of groups that rules between columns forbid: known to be empty, at no cost to privacy.
 
 Whether a combination of groups is forbidden is told by cells that stand for all of it: every cell where an attribute
-has few, else the ends of its intervals and whatever the rule's constants and its other columns part. Where those do not
-speak for all (arithmetic on a long range, say) a rule has no part in the fit, and sampling alone sees to it.
+has codes alone or few levels, else the ends of its intervals and whatever the rule's constants and its other columns
+part. Where those do not speak for all (arithmetic on a long range, say) a rule has no part in the fit, and sampling
+alone sees to it.
 """
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +22,10 @@ from dpwgan.marginals.one_ways import OneWayPlan
 from dpwgan.marginals.zeros import Flags, Zeros
 from dpwgan.table.encoded import EncodedTable, RowRule, Span
 
+AnyTold = TypeVar("AnyTold", bound=np.generic)
+
 _MOST_ATTRIBUTES = 3
-# An attribute with no more cells than this is looked at whole.
+# An attribute with levels, and no more cells than this, is looked at whole, as all of codes alone are.
 _FEW_CELLS = 512
 _MOST_ROWS = 1 << 19
 # How often shares are moved to what the rules say and back above 0.
@@ -74,7 +78,7 @@ def leave_out(coarsening: Coarsening, rules: Sequence[RowRule]) -> Coarsening:
     parts = list(coarsening.parts)
     for place, attribute in enumerate(coarsening.attributes):
         for rule in rules:
-            is_told = attribute.cells <= _FEW_CELLS or (attribute.column in rule.ranges and not rule.opaque)
+            is_told = _is_short(attribute) or (attribute.column in rule.ranges and not rule.opaque)
             if rule.columns != (attribute.column,) or not is_told:
                 continue
             part, ends = parts[place], np.append(parts[place].starts[1:], attribute.cells)
@@ -136,6 +140,7 @@ def _list_ties(flags: Flags, starts: Cells, width: int) -> npt.NDArray[np.float6
 def find_kinds(plan: OneWayPlan, rules: Sequence[RowRule]) -> list[Cells | None]:
     """Of each attribute, which of its codes rules do not tell apart: a number for each, or None where no rule speaks.
 
+    A column that is derived speaks where it is coarse: where it has half as many cells at most.
     Privacy: public rules.
     """
     kinds: list[Cells | None] = [None] * len(plan.attributes)
@@ -146,16 +151,18 @@ def find_kinds(plan: OneWayPlan, rules: Sequence[RowRule]) -> list[Cells | None]
         marginal = [places[name] for name in rule.columns]
         attributes = [plan.attributes[place] for place in marginal]
         ends = [end for attribute in attributes for end in rule.ranges.get(attribute.column, ())]
-        if any(attribute.cells > _FEW_CELLS and attribute.column not in rule.ranges for attribute in attributes):
+        if not all(_is_short(attribute) or attribute.column in rule.ranges for attribute in attributes):
             continue
         chosen = [_list_cells(attribute, rule, [*rule.numbers, *ends]) for attribute in attributes]
         sizes = [len(cells) for cells in chosen]
         if math.prod(sizes) > _MOST_ROWS:
             continue
-        broken = _break(plan.spans, attributes, chosen, rule).reshape(sizes)
+        told = _tell(plan.spans, attributes, chosen, rule.tell_apart or rule.break_rows).reshape(sizes)
+        if rule.tell_apart and 2 * len(np.unique(told)) > told.size:
+            continue
         for axis, (place, attribute) in enumerate(zip(marginal, attributes, strict=True)):
-            if not attribute.levels and 1 < attribute.cells <= _FEW_CELLS:
-                found = np.unique(np.moveaxis(broken, axis, 0).reshape(sizes[axis], -1), axis=0, return_inverse=True)[1]
+            if not attribute.levels and attribute.cells > 1:
+                found = np.unique(np.moveaxis(told, axis, 0).reshape(sizes[axis], -1), axis=0, return_inverse=True)[1]
                 before = kinds[place]
                 pairs = found.ravel() if before is None else before * (found.max() + 1) + found.ravel()
                 kinds[place] = np.unique(pairs, return_inverse=True)[1].ravel()
@@ -168,8 +175,8 @@ def _judge(coarsening: Coarsening, rule: RowRule, marginal: Marginal) -> Flags |
     parts = [coarsening.parts[index] for index in marginal]
     numbers = list(rule.numbers)
     for attribute, part in zip(attributes, parts, strict=True):
-        if attribute.cells > _FEW_CELLS:
-            if attribute.column in rule.opaque or attribute.column not in rule.ranges or not attribute.levels:
+        if not _is_short(attribute):
+            if attribute.column in rule.opaque or attribute.column not in rule.ranges:
                 return None
             numbers += _list_ends(attribute, part, rule.ranges[attribute.column])
     chosen = []
@@ -187,12 +194,26 @@ def _judge(coarsening: Coarsening, rule: RowRule, marginal: Marginal) -> Flags |
     return empty
 
 
+def _is_short(attribute: Attribute) -> bool:
+    return not attribute.levels or attribute.cells <= _FEW_CELLS
+
+
 def _break(spans: tuple[Span, ...], attributes: Sequence[Attribute], chosen: Sequence[Cells], rule: RowRule) -> Flags:
-    """Which combinations of the attributes' chosen cells break a rule. Shapes: flat, the last attribute's fastest."""
+    """Which combinations of the attributes' chosen cells break a rule. Shapes: as `_tell`."""
+    return _tell(spans, attributes, chosen, rule.break_rows)
+
+
+def _tell(
+    spans: tuple[Span, ...],
+    attributes: Sequence[Attribute],
+    chosen: Sequence[Cells],
+    tell: Callable[[EncodedTable], npt.NDArray[AnyTold]],
+) -> npt.NDArray[AnyTold]:
+    """What is told of each combination of the attributes' chosen cells. Shapes: flat, the last attribute's fastest."""
     encoded = EncodedTable.make_empty(spans, math.prod(len(cells) for cells in chosen))
     for attribute, cells in zip(attributes, np.meshgrid(*chosen, indexing="ij"), strict=True):
         attribute.put_cells(cells.ravel(), into=encoded)
-    return rule.break_rows(encoded)
+    return tell(encoded)
 
 
 def _list_ends(attribute: Attribute, part: AttributeGroups, ends: tuple[float, float]) -> list[float]:
@@ -208,7 +229,7 @@ def _list_ends(attribute: Attribute, part: AttributeGroups, ends: tuple[float, f
 
 def _list_cells(attribute: Attribute, rule: RowRule, numbers: Sequence[float]) -> Cells:
     """Cells of an attribute that stand for all: all of them, or the codes and those at and beside the given numbers."""
-    if attribute.cells <= _FEW_CELLS:
+    if _is_short(attribute):
         return np.arange(attribute.cells)
     minimum, maximum = rule.ranges[attribute.column]
     scaled = (np.array(numbers) - minimum) / (maximum - minimum)

@@ -109,6 +109,7 @@ class RowRule:
     table. `numbers` are what it compares columns with. `opaque` are the columns in anything but comparisons, so that
     two ends of an interval do not speak for what lies between. `break_rows` says which of (n,) made-up rows break it.
     Where it `drops` rows, there are fewer of them than the public n; how many is for a release to say.
+    A derived column is one that no row breaks: `tell_apart` says which rows have the same cell there, by a number.
     """
 
     columns: tuple[str, ...]
@@ -117,6 +118,7 @@ class RowRule:
     opaque: frozenset[str]
     break_rows: Callable[[EncodedTable], npt.NDArray[np.bool_]]
     drops: bool = False
+    tell_apart: Callable[[EncodedTable], npt.NDArray[np.integer[Any]]] | None = None
 
 
 def choose_number_type(spans: Sequence[Span]) -> np.dtype[Any]:

@@ -237,8 +237,25 @@ class TableEncoder:
         return cells
 
     def list_rules(self) -> tuple[RowRule, ...]:
-        """The rules between columns, as methods see them."""
-        return tuple(self._describe_rule(place) for place in range(len(self.schema.rules)))
+        """The rules between columns, and what is derived of one list of categories, as methods see them."""
+        sources = {name: self._list_sources(name) for name in self._derived}
+        of_lists = [name for name, (first, *more) in sources.items() if not more and self._number_of[first] is None]
+        rules = [self._describe_rule(place) for place in range(len(self.schema.rules))]
+        return (*rules, *(self._describe_derived(name, *sources[name]) for name in of_lists))
+
+    def _describe_derived(self, name: str, source: str) -> RowRule:
+        def tell_apart(encoded: EncodedTable) -> npt.NDArray[np.int64]:
+            cells = self.decode_columns(encoded, np.random.default_rng(0), names=[name])[name]
+            return cells.fill_null("").rank("dense").to_numpy().astype(np.int64)
+
+        return RowRule(
+            columns=(source,),
+            ranges={},
+            numbers=(),
+            opaque=frozenset([source]),
+            break_rows=lambda encoded: np.zeros(encoded.records, np.bool_),
+            tell_apart=tell_apart,
+        )
 
     def _describe_rule(self, place: int) -> RowRule:
         rule = self.schema.rules[place]

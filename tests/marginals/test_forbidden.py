@@ -186,6 +186,53 @@ def test_codes_are_of_one_kind_where_no_rule_tells_them_apart() -> None:
     assert kinds[1][3] == kinds[1][4]
 
 
+CHAPTERS = {"type": "enum", "values": ["A", "B", "C"]}
+MANY = {"type": "enum", "values": [f"{chapter}{number}" for chapter in "ABC" for number in range(300)]}
+
+
+def test_a_list_of_any_length_is_told_by_rules_whole() -> None:
+    """Nine hundred values in three chapters, which a rule ties to their first letters."""
+    rule = "chapter = SUBSTR(code, 1, 1)"
+    coarsening, encoder = lay_out({"chapter": CHAPTERS, "code": MANY}, [rule], {"chapter": [0, 1, 2], "code": [0, 300]})
+    assert find_zeros(coarsening, encoder.list_rules())[0, 1].tolist() == [[False, True], [True, False], [True, False]]
+    kinds = find_kinds(plan_one_ways(encoder.spans), encoder.list_rules())[1]
+    assert kinds is not None
+    assert kinds.reshape(3, 300).min(axis=1).tolist() == kinds.reshape(3, 300).max(axis=1).tolist() == [0, 1, 2]
+    first = find_zeros(*_alone(MANY, "code < 'B'", [0, 300, 600]))
+    assert first[0,].tolist() == [False, True, True]
+
+
+def _alone(column: Any, rule: str, cuts: list[int]) -> tuple[Coarsening, Any]:
+    coarsening, encoder = lay_out({"code": column}, [rule], {"code": cuts})
+    return coarsening, encoder.list_rules()
+
+
+@pytest.mark.parametrize(
+    ("derived", "expected"),
+    [
+        ({"map": {code: code[0] for code in MANY["values"]}}, [0, 1, 2]),
+        ({"sql": "SUBSTR(code, 1, 1)"}, [0, 1, 2]),
+        ({"map": {code: code.lower() for code in MANY["values"]}}, None),  # another name for each is no part
+    ],
+)
+def test_codes_are_of_one_kind_where_a_coarse_derived_column_does_not_tell_them_apart(
+    derived: dict[str, Any], expected: list[int] | None
+) -> None:
+    rule = {"derived": {"from": "code", **derived} if "map" in derived else derived}
+    schema = parse_specs({"code": MANY, "part": rule}, sha256="")
+    encoder = TableEncoder(schema, ["code", "part"])
+    coarsening = lay_out({"code": MANY}, [], {"code": [0, 100, 300]})[0]
+    (kinds,) = find_kinds(plan_one_ways(encoder.spans), encoder.list_rules())
+    if expected is None:
+        assert kinds is None
+        return
+    assert kinds is not None
+    assert kinds.reshape(3, 300).min(axis=1).tolist() == kinds.reshape(3, 300).max(axis=1).tolist() == expected
+    # It forbids nothing.
+    assert not find_zeros(coarsening, encoder.list_rules())
+    assert leave_out(coarsening, encoder.list_rules()).parts[0].weights.all()
+
+
 def find_mass(probabilities: np.ndarray, zeros: Zeros, layout: GroupLayout) -> float:
     """The mean probability of forbidden cells, by a loop over all cells in float64."""
     return sum(float(answer_by_loop(probabilities, pair, layout)[flags].sum()) for pair, flags in zeros.items())
