@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.errors import DpwganError, InputError
+from dpwgan.marginals.day_kinds import DayKinds
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.layout import Attribute, lay_out_attributes
 from dpwgan.marginals.measurements import GroupedRows
@@ -35,7 +36,7 @@ class AttributeGroups:
     group). For each group, (k,): `probabilities`, consistent estimates on the simplex of its share of the records;
     `counts` and `stddevs`, the noisy count of records, not projected on anything, and the stddev of its noise. These
     are independent from group to group, but for the choice of the groups, which was made by the same counts. Levels of
-    an interval are as likely as each other, or as `round_steps` have it, which begin `codes` cells later.
+    an interval are as likely as each other, or as `odds` have it, which begin `codes` cells later.
     """
 
     cells: int
@@ -46,7 +47,7 @@ class AttributeGroups:
     counts: Floats
     stddevs: Floats
     codes: int = 0
-    round_steps: RoundSteps | None = None
+    odds: RoundSteps | DayKinds | None = None
 
     def __post_init__(self) -> None:
         intervals, groups = len(self.starts), len(self.probabilities)
@@ -81,7 +82,7 @@ class AttributeGroups:
         return found
 
     def draw_cells(self, groups: Groups, *, rng: np.random.Generator) -> Integers:
-        """Draws a cell for every group: an interval by its weight, and any of its cells alike, or by its round step.
+        """Draws a cell for every group: an interval by its weight, and any of its cells alike, or by its odds.
 
         Shapes: (n,).
         """
@@ -94,12 +95,12 @@ class AttributeGroups:
         several = (np.diff(bounds) > 1) | (sizes[first] > 1)
         rows = np.flatnonzero(several[groups])
         chosen = self._draw_intervals(groups[rows], order=order, bounds=bounds, rng=rng)
-        if self.round_steps is None:
+        if self.odds is None:
             cells[rows] = self.starts[chosen] + rng.integers(0, sizes[chosen])
             return cells
         wide = sizes[chosen] > 1
         cells[rows[~wide]] = self.starts[chosen[~wide]]
-        cells[rows[wide]] = self.codes + self.round_steps.draw(self.starts - self.codes, sizes, chosen[wide], rng=rng)
+        cells[rows[wide]] = self.codes + self.odds.draw(self.starts - self.codes, sizes, chosen[wide], rng=rng)
         return cells
 
     def _draw_intervals(
@@ -204,7 +205,7 @@ class Coarsening:
                     "starts": part.starts.tolist(),
                     "groups": part.groups.tolist(),
                     **{name: getattr(part, name).tolist() for name in _NUMBER_FIELDS},
-                    "round_steps": None if part.round_steps is None else part.round_steps.to_document(),
+                    "round_steps": None if part.odds is None else part.odds.to_document(),
                 }
                 for part in self.parts
             ],
@@ -223,13 +224,17 @@ class Coarsening:
                         groups=np.array(part["groups"], np.int32),
                         **{name: np.array(part[name], np.float64) for name in _NUMBER_FIELDS},
                         codes=int(part["codes"]),
-                        round_steps=part["round_steps"] and RoundSteps.from_document(part["round_steps"]),
+                        odds=part["round_steps"] and _read_odds(part["round_steps"]),
                     )
                     for part in document["attributes"]
                 ),
             )
         except (DpwganError, KeyError, TypeError, ValueError, OverflowError) as error:
             raise InputError(f"the saved groups of cells are missing or damaged ({type(error).__name__})") from None
+
+
+def _read_odds(document: dict[str, Any]) -> RoundSteps | DayKinds:
+    return DayKinds.from_document(document) if "first_day" in document else RoundSteps.from_document(document)
 
 
 def _group(encoded: EncodedTable, document: dict[str, Any]) -> GroupedRows:

@@ -20,7 +20,7 @@ class Attribute:
     a cell). `codes`: number of category codes among the cells; `missing`: how many of them mean not available.
     `levels`: number of levels, 0 without a number; `borders`, `cuts`: levels at which an interval of them begins,
     rising, and those of them beyond which none may be merged. `ordered`: the cells that are not missing have an order.
-    `zero_level`, `round_steps`: as `Span` has them.
+    `zero_level`, `round_steps`, `first_day`: as `Span` has them.
     """
 
     column: str
@@ -34,6 +34,7 @@ class Attribute:
     cuts: tuple[int, ...] = ()
     zero_level: int = 0
     round_steps: tuple[int, ...] = ()
+    first_day: int | None = None
 
     @property
     def cells(self) -> int:
@@ -130,6 +131,7 @@ def lay_out_attributes(spans: Sequence[Span]) -> tuple[Attribute, ...]:
                     cuts=span.cuts,
                     zero_level=span.zero_level,
                     round_steps=span.round_steps,
+                    first_day=span.first_day,
                 )
             )
             available = None

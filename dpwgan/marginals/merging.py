@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from dpwgan.errors import UsageError
 from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
+from dpwgan.marginals.day_kinds import DayKinds
 from dpwgan.marginals.number_tree import Intervals, NumberTree
 from dpwgan.marginals.one_ways import OneWays
 from dpwgan.marginals.round_steps import RoundSteps
@@ -82,7 +83,7 @@ class _Pieces:
         self._attribute = attribute = one_ways.plan.attributes[index]
         self._records, self._kinds = records, kinds
         self._codes, self._code_stddev = one_ways.get_codes(index)
-        self._round_steps = one_ways.round_steps.get(index)
+        self._odds = one_ways.odds.get(index)
         self._tree = one_ways.get_tree(index) if attribute.number_span is not None else None
         self._least_share = max(_LEAST_SHARE * records, _LEAST_STDDEVS * one_ways.stddev)
 
@@ -125,7 +126,7 @@ class _Pieces:
             counts=counts,
             stddevs=np.sqrt(variances),
             codes=self._attribute.codes,
-            round_steps=self._round_steps,
+            odds=self._odds,
         )
 
     def _merge_codes(self, least_count: float) -> Integers:
@@ -145,7 +146,7 @@ class _Pieces:
     def _merge_levels(self, tree: NumberTree, least_count: float, *, totals: Floats) -> tuple[Intervals, Integers]:
         """Intervals of levels, and the group of each."""
         intervals = _cut_intervals(
-            tree.split(totals=totals), most_count=max(least_count, self._least_share), round_steps=self._round_steps
+            tree.split(totals=totals), most_count=max(least_count, self._least_share), odds=self._odds
         )
         bar = max(least_count, self._least_share / 2)
         # Cuts are given up where there would be too many groups else.
@@ -161,10 +162,10 @@ class _Pieces:
         return replace(intervals, counts=counts, variances=variances), labels
 
 
-def _cut_intervals(intervals: Intervals, *, most_count: float, round_steps: RoundSteps | None = None) -> Intervals:
+def _cut_intervals(intervals: Intervals, *, most_count: float, odds: RoundSteps | DayKinds | None = None) -> Intervals:
     """Cuts intervals into pieces that hold no more than about `most_count`, as a smooth density through them has it.
 
-    The density keeps what each interval holds, and pieces with rounder levels in them hold more of it. Single levels
+    The density keeps what each interval holds, and pieces with likelier levels in them hold more of it. Single levels
     are no part of it: a heap says nothing of its neighbours.
     """
     is_single = intervals.sizes == 1
@@ -183,8 +184,8 @@ def _cut_intervals(intervals: Intervals, *, most_count: float, round_steps: Roun
         firsts, ends = intervals.starts[~is_single], (intervals.starts + intervals.sizes)[~is_single]
         curve = _interpolate(knots, heights, places, joined=ends[:-1] == firsts[1:])
         drawn = np.maximum(np.diff(curve), 0.0)
-        if round_steps is not None:
-            drawn *= round_steps.weigh(starts, sizes)
+        if odds is not None:
+            drawn *= odds.weigh(starts, sizes)
         sums = np.bincount(parts, drawn)[parts]
         even = sizes / intervals.sizes[parts]
         shares = np.where(sums > 0, drawn / np.where(sums > 0, sums, 1.0), even)

@@ -7,8 +7,8 @@ Sensitivity. Of each look a record adds 1 to exactly one count of each of its hi
 that its level lies in, since codes and intervals cover all cells once, whichever they are. So zeroing a record out
 takes these away, one a histogram, and replacing it moves each of them to another count at most. The intervals of a look
 are made of earlier looks alone, which are released; so the looks compose as any adaptive releases do. The last release
-has a histogram of the steps that numbers are rounded to (`dpwgan.marginals.round_steps`): a record adds 1 to one count
-of each at most.
+has a histogram of the steps that numbers are rounded to (`dpwgan.marginals.round_steps`), and of the kinds of days
+(`dpwgan.marginals.day_kinds`): a record adds 1 to one count of each at most.
 Source: Hay, Rastogi, Miklau, Suciu 2010, arXiv:0904.0942 (hierarchical histograms).
 """
 
@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.errors import DpwganError
+from dpwgan.marginals.day_kinds import DAY_KINDS, DayKinds, estimate_days, find_day_kinds
 from dpwgan.marginals.layout import Attribute, Cells, lay_out_attributes
 from dpwgan.marginals.number_tree import MOST_BLOCKS, Intervals, Look, NumberTree, count_looks, lay_out_first
 from dpwgan.marginals.round_steps import RoundSteps, choose_bands, estimate_odds, find_steps
@@ -74,8 +75,8 @@ class OneWayPlan:
 
     @property
     def rounded(self) -> tuple[int, ...]:
-        """Which attributes have a histogram of round steps."""
-        return tuple(index for index, attribute in enumerate(self.attributes) if attribute.round_steps)
+        """Which attributes have a histogram of round steps, or of kinds of days."""
+        return tuple(index for index, attribute in enumerate(self.attributes) if _count_kinds(attribute))
 
     @property
     def most_cells(self) -> int:
@@ -120,7 +121,8 @@ class OneWayPlan:
         ]
         if not self.rounded:
             return looks
-        what = "counts of the steps that numbers are rounded to"
+        has_days = any(attribute.first_day is not None for attribute in self.attributes)
+        what = "counts of the steps that numbers are rounded to" + ", and of kinds of days" * has_days
         return [*looks, plan(ROUND_STEPS_LABEL, len(self.rounded), what, times=_ROUND_STEPS_NOISE)]
 
 
@@ -134,13 +136,13 @@ class OneWays:
     """The released histograms so far: for each attribute of the plan, the blocks and the noisy counts of each look.
 
     Units: counts of records, each with independent noise of stddev `stddev`.
-    `round_steps`: of attributes whose values show some, what is known of them.
+    `odds`: of attributes whose values are rounded, or fall on some kinds of days, what is known of that.
     """
 
     plan: OneWayPlan
     histograms: tuple[tuple[tuple[Starts, Counts], ...], ...]
     stddev: float = math.nan
-    round_steps: Mapping[int, RoundSteps] = field(default_factory=dict)
+    odds: Mapping[int, RoundSteps | DayKinds] = field(default_factory=dict)
 
     def choose_blocks(self, look: int) -> Blocks:
         """Where the blocks of the next look start, of each attribute in it.
@@ -176,27 +178,28 @@ class OneWays:
         for index in self.plan.rounded:
             facts, intervals = self.plan.attributes[index], self._split(index)
             noise = _ROUND_STEPS_NOISE * self.stddev
-            bands.append(choose_bands(intervals, zero=facts.zero_level, steps=facts.round_steps, stddev=noise))
+            if facts.first_day is None:
+                bands.append(choose_bands(intervals, zero=facts.zero_level, steps=facts.round_steps, stddev=noise))
+            else:
+                bands.append(np.zeros(1, np.int64))
             alone.append(intervals.starts[intervals.sizes == 1])
         return tuple(bands), tuple(alone)
 
     def add_round_steps(self, bands: Blocks, noisy: Noisy) -> "OneWays":
         """These and the round steps, as they were released of `count_round_steps` with these bands."""
-        found, start = {}, 0
+        found: dict[int, RoundSteps | DayKinds | None] = {}
+        start = 0
         for index, own in zip(self.plan.rounded, bands, strict=True):
-            facts = self.plan.attributes[index]
-            shape = (len(own), len(facts.round_steps))
+            facts, intervals = self.plan.attributes[index], self._split(index)
+            shape = (len(own), _count_kinds(facts))
             counts = noisy.values[start : start + math.prod(shape)].reshape(shape).astype(np.float64)
             start += math.prod(shape)
-            found[index] = estimate_odds(
-                counts,
-                self._split(index),
-                bands=own,
-                zero=facts.zero_level,
-                steps=facts.round_steps,
-                stddev=noisy.stddev,
-            )
-        return replace(self, round_steps={index: steps for index, steps in found.items() if steps is not None})
+            if facts.first_day is None:
+                steps: dict[str, Any] = {"zero": facts.zero_level, "steps": facts.round_steps}
+                found[index] = estimate_odds(counts, intervals, bands=own, **steps, stddev=noisy.stddev)
+            else:
+                found[index] = estimate_days(counts[0], intervals, first_day=facts.first_day, stddev=noisy.stddev)
+        return replace(self, odds={index: odds for index, odds in found.items() if odds is not None})
 
     def _split(self, attribute: int) -> Intervals:
         tree = self.get_tree(attribute)
@@ -256,7 +259,7 @@ def count_one_ways(encoded: EncodedTable, plan: OneWayPlan, look: int, blocks: B
 
 
 def count_round_steps(encoded: EncodedTable, plan: OneWayPlan, bands: Blocks, alone: Blocks) -> Counts:
-    """Counts the records of each band and round step, exactly, but for those whose level is `alone`.
+    """Counts the records of each band and round step, or kind of day, exactly, but for those whose level is `alone`.
 
     Privacy: a record adds 1 to one count of each attribute in `OneWayPlan.rounded` at most, so that zeroing it out
       moves all by the root of how many these are, whatever bands and levels are given; replacing it by sqrt(2) times
@@ -265,17 +268,28 @@ def count_round_steps(encoded: EncodedTable, plan: OneWayPlan, bands: Blocks, al
     counts = []
     for index, starts, known in zip(plan.rounded, bands, alone, strict=True):
         attribute = plan.attributes[index]
-        steps = attribute.round_steps
-        own = np.zeros(len(starts) * len(steps), np.int64)
+        kinds = _count_kinds(attribute)
+        own = np.zeros(len(starts) * kinds, np.int64)
         for rows in cut(encoded.records):
             levels = attribute.find_cells(encoded, rows) - attribute.codes
             levels = levels[(levels >= 0) & ~np.isin(levels, known)]
-            found = find_steps(levels, zero=attribute.zero_level, steps=steps)
-            places = (np.searchsorted(starts, levels, side="right") - 1) * len(steps) + found
+            places = (np.searchsorted(starts, levels, side="right") - 1) * kinds + _find_kinds(attribute, levels)
             own += np.bincount(places, minlength=len(own))
             let_go(encoded.codes, encoded.numbers)
         counts.append(own)
     return np.concatenate(counts).astype(np.float64)
+
+
+def _count_kinds(attribute: Attribute) -> int:
+    """How many round steps or kinds of days an attribute's levels have; 0 where they are not told apart."""
+    return len(attribute.round_steps) if attribute.first_day is None else DAY_KINDS
+
+
+def _find_kinds(attribute: Attribute, levels: Cells) -> Cells:
+    """Which of these each level has. Shapes: (n,)."""
+    if attribute.first_day is None:
+        return find_steps(levels, zero=attribute.zero_level, steps=attribute.round_steps)
+    return find_day_kinds(levels, first_day=attribute.first_day)
 
 
 def find_places(attribute: Attribute, starts: Starts, cells: Cells) -> Cells:

@@ -5,7 +5,6 @@ divide 0, to which nobody rounds for that: it counts as of the finest. A band of
 the values that it is the largest to divide. Levels that were found to be alone are left out: what is known of them
 needs no steps. The rest is post-processing: in each interval, a level is as likely as its step makes it, such that all
 intervals together hold as many as were counted.
-Source: Deming and Stephan 1940 (iterative proportional fitting).
 """
 
 import math
@@ -178,13 +177,22 @@ def _fit_odds(counts: Floats, shares: Floats, levels: Integers, *, stddev: float
     if not held.sum():
         return np.ones(len(counts))
     grouped = np.stack([levels[:, labels == label].sum(axis=1) for label in range(len(held))], axis=1)
+    return match_totals(held, shares, grouped)[labels]
+
+
+def match_totals(held: npt.NDArray[Any], shares: Floats, levels: Integers) -> Floats:
+    """The odds of levels of each kind at which all intervals together hold of each what was counted.
+
+    Shapes: `held` (c,), not all 0; `shares` (m,) of intervals; `levels` (m, c), how many of each kind they have.
+    Source: Deming and Stephan 1940 (iterative proportional fitting).
+    """
     odds = np.ones(len(held))
     for _ in range(_ROUNDS):
-        weights = odds * grouped
+        weights = odds * levels
         got = (shares / weights.sum(axis=1)) @ weights
         odds *= np.where(got > 0, held / held.sum() / np.where(got > 0, got, 1.0), 1.0)
         odds = np.maximum(odds / odds.max(), _LEAST_ODDS)
-    return odds[labels]
+    return odds
 
 
 def _pool(counts: Floats, by_chance: Floats, stddev: float) -> Integers:

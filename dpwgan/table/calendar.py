@@ -5,7 +5,16 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from dpwgan.table.schema import CellType, NumericColumn, OutOfDomain, Schema, Span, TrainedColumn, choose_round_steps
+from dpwgan.table.schema import (
+    FEW_LEVELS,
+    CellType,
+    NumericColumn,
+    OutOfDomain,
+    Schema,
+    Span,
+    TrainedColumn,
+    choose_round_steps,
+)
 
 CalendarKind = Literal["date", "datetime", "time"]
 
@@ -80,7 +89,7 @@ class CalendarColumn(TrainedColumn, kind="calendar"):
 
     @property
     def parts(self) -> tuple[Span, ...]:
-        """Those of its numbers; people round times of day by the clock, and dates not at all."""
+        """Those of its numbers; people round times of day by the clock, and choose days by the calendar."""
         parts = (replace(part, column=number.name) for number in self.numbers for part in number.parts)
         first = 0 if self.by_day else self.first
         clock = [seconds * SECOND // self.step for seconds in _CLOCK if seconds * SECOND % self.step == 0]
@@ -92,9 +101,15 @@ class CalendarColumn(TrainedColumn, kind="calendar"):
                 cuts=() if self.by_day else self.cuts,
                 zero_level=-(first // self.step),
                 round_steps=() if part.column == "day" else choose_round_steps(part.levels, sorted({1, *clock})),
+                first_day=self._find_first_day(part),
             )
             for part in parts
         )
+
+    def _find_first_day(self, part: Span) -> int | None:
+        """The day of a part's level 0, where its levels are days on end, and too many to be counted one by one."""
+        are_days = part.column == "day" or (self.written == "date" and self.step == DAY and self.first % DAY == 0)
+        return self.first // DAY if are_days and not self.in_months and part.levels > FEW_LEVELS else None
 
     def choose_type(self, schema: Schema) -> CellType:
         """A date, time or both, unless a code that means not available is none."""
@@ -131,5 +146,5 @@ class LaterColumn(CalendarColumn, kind="later"):
 
     @property
     def parts(self) -> tuple[Span, ...]:
-        """Those of the time between."""
-        return self.lag.parts
+        """Those of the time between, which is no day of the calendar."""
+        return tuple(replace(part, first_day=None) for part in self.lag.parts)

@@ -54,8 +54,8 @@ class Span:
     bins or rising whole numbers. `missing`: how many of the codes mean not available (of "available" the first ones,
     else the last ones). `borders`, `cuts`: levels of a number at which an interval begins, and must begin.
     `zero_level`: that of the number 0, in the range or not; `round_steps`: to which multiples, in levels, people may
-    round it, from 1 up, each of which divides the next. The last nine are facts about the same layout, and take no part
-    in comparing two of them.
+    round it, from 1 up, each of which divides the next. `first_day`: where levels are days, the one of level 0, counted
+    from 1970 on. The last ten are facts about the same layout, and take no part in comparing two of them.
     """
 
     column: str = ""
@@ -74,6 +74,7 @@ class Span:
     cuts: tuple[int, ...] = field(default=(), compare=False)
     zero_level: int = field(default=0, compare=False)
     round_steps: tuple[int, ...] = field(default=(), compare=False)
+    first_day: int | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         """Takes lists as JSON has them, too."""

@@ -172,7 +172,7 @@ def test_looks_and_round_steps_are_charged_before_rows_are_read_and_see_earlier_
     steps = [len(plan.attributes[index].round_steps) for index in plan.rounded]
     assert len(noisy.values) == sum(len(band) * many for band, many in zip(bands, steps, strict=True))
     again = again.add_round_steps(bands, noisy)
-    found = [{index: own.to_document() for index, own in each.round_steps.items()} for each in (measured, again)]
+    found = [{index: own.to_document() for index, own in each.odds.items()} for each in (measured, again)]
     assert found[0] == found[1]
     for mine, theirs in zip(measured.histograms, again.histograms, strict=True):
         for (starts, counts), (other_starts, other_counts) in zip(mine, theirs, strict=True):

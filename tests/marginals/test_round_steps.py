@@ -132,7 +132,7 @@ def test_drawn_numbers_are_round_as_often_as_counted_ones_and_never_where_none_w
     coarsening = coarsen(measured, records=20_000, least_count=500.0)
     coarsening = Coarsening.from_document(coarsening.to_document())
     part, attribute = coarsening.parts[0], plan.attributes[0]
-    assert (part.round_steps is not None) == heaped
+    assert (part.odds is not None) == heaped
     groups = np.repeat(np.arange(part.size), np.rint(part.probabilities * 20_000).astype(int))[:, None]
     drawn = coarsening.to_encoded(groups, rng=np.random.default_rng(0))
     assert np.array_equal(coarsening.to_groups(drawn), groups)
