@@ -191,7 +191,7 @@ def show_check(run_plan: RunPlan, memory: MemoryPlan, *, voice: Voice) -> None:
         + (
             "Cells were not looked at."
             if run_plan.schema.unit is None
-            else "Of the cells only the unit's were looked at."
+            else "Of the cells only the unit's were looked at, and those of its own and its unique columns."
         ),
     ]
     print_lines(lines)

@@ -58,6 +58,8 @@ def read_public_table(path: str | os.PathLike[str], schema: Schema, *, memory: i
         needed = BASE_BYTES + _BYTES_A_CELL * table.records * len(table.header)
         check_memory(needed, limit=choose_limit(memory))
         rows = TableEncoder(schema, table.header).encode_pieces(table.pieces(), records=table.records)
+        if not rows.records:
+            raise DataError("The rules between columns drop all of its rows.")
     except DataError as error:
         raise DataError(f"of the public table: {error}") from None
     return PublicTable(rows=rows, sha256=digest.hexdigest())

@@ -42,10 +42,11 @@ def list_forms(schema: Schema) -> Places:
 def find_possible(schema: Schema) -> npt.NDArray[np.bool_]:
     """Which forms go with some cells of the unit's own columns, by each rule that reads these and the kind.
 
-    Shapes: (forms,). Privacy: public facts alone.
+    Nor has a unit more rows than its unique columns, where all list their cells, can tell apart.
+    Shapes: (forms,). Privacy: public facts, and lists of cells that were released, alone.
     """
     forms, kind = list_forms(schema), _find_kind(schema)
-    possible = np.ones(len(forms), np.bool_)
+    possible: npt.NDArray[np.bool_] = forms.sum(axis=1) <= _count_different(schema)
     if kind is None or schema.unit is None:
         return possible
     for rule in schema.rules:
@@ -60,6 +61,13 @@ def find_possible(schema: Schema) -> npt.NDArray[np.bool_]:
         broken = book.find_broken(book.read(cells))[0].reshape(len(kind.tokens), -1)
         possible &= ((forms > 0).astype(np.float32) @ broken == 0).any(axis=1)
     return possible
+
+
+def _count_different(schema: Schema) -> float:
+    """How many rows of a unit can differ in its unique columns, where the lists of their cells tell it."""
+    columns = [] if schema.unit is None else [schema.by_name[name] for name in schema.unit.unique]
+    listed = [len(column.tokens) for column in columns if isinstance(column, CategoricalColumn)]
+    return math.prod(listed) if columns and len(listed) == len(columns) else math.inf
 
 
 def _list_cells(column: Column) -> list[str]:

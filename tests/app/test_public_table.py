@@ -9,7 +9,7 @@ import pytest
 from dpwgan.app import public_table
 from dpwgan.app.api import Synthesizer
 from dpwgan.app.claims.verification import find_faults
-from dpwgan.errors import InputError, ResourceError, UsageError
+from dpwgan.errors import DataError, InputError, ResourceError, UsageError
 from dpwgan.marginals.anchor import ONE_WAYS_LABEL
 from dpwgan.marginals.queries import ANSWER_LABEL
 from dpwgan.privacy.ledger import Ledger
@@ -79,6 +79,12 @@ def test_pipe_or_folder_is_no_public_table(tmp_path):
     for path in (tmp_path / "pipe", tmp_path):
         with pytest.raises(InputError, match="is not a file"):
             Synthesizer(SPECS, ASKED, public=path, **QUERIES)
+
+
+def test_public_table_of_which_rules_drop_all_rows_is_refused_before_anything_is_charged(public):
+    rules = [{"columns": ["a"], "forbidden": [[cell] for cell in SPECS["a"]["values"]], "violations": "drop"}]
+    with pytest.raises(DataError, match="of the public table: The rules between columns drop all of its rows"):
+        Synthesizer({**SPECS, "rules": rules}, ASKED, public=public, **QUERIES)
 
 
 def test_public_table_that_is_too_large_is_refused_before_it_is_encoded(public, monkeypatch):

@@ -204,6 +204,19 @@ def test_no_two_rows_of_a_unit_are_alike_in_its_unique_columns(kind, tmp_path):
     assert alone.sample(9_000).duplicated(["house", "wave"]).mean() > 0.2
 
 
+def test_units_have_no_more_rows_than_a_released_list_tells_apart():
+    # Cells that come once are not released, and what is left of the list is one cell.
+    frame = pd.DataFrame({"house": np.arange(600) // 2, "wave": np.arange(600).astype(str)})
+    specs = {
+        "unit": {"column": "house", "max_rows": 2, "unique": ["wave"]},
+        "house": {"type": "integer", "uuid": True},
+        "wave": {"type": "enum", "values_from": "data", "domain_privacy": "private", "missing": ["other"]},
+    }
+    out = Synthesizer(specs, 5.0, method="independent").fit(frame).sample(8)
+    assert out.wave.eq("other").all()
+    assert out.house.is_unique
+
+
 @pytest.mark.parametrize("most", [1, 4])
 def test_places_and_sizes_are_those_of_units_of_the_output_and_never_read(most, tmp_path):
     roles = {"role": {"type": "enum", "values": ["head", "spouse", "other"]}}
