@@ -422,12 +422,13 @@ def fit_anchor(
     make_generator: Callable[[GroupLayout, npt.NDArray[np.float32]], CodeGenerator] | None = None,
     public: EncodedTable | None = None,
     threads: int | None = 1,
+    meanwhile: Callable[[], None] | None = None,
 ) -> FittedAnchor:
     """Measures one-ways and marginals, and fits the generator to them.
 
     `make_generator` makes a generator of first logits; None takes a table of codes. `rng` draws the
     first codes. `public` rows are a prior, where marginals are asked for. `threads`: at most so many cores are used;
-    None for all.
+    None for all. `meanwhile`: what may be done beside the last fit, if there is a core for it.
     Privacy: each release is charged before it reads rows; the rest is post-processing.
     Raises: PrivacyError from the ledger.
     """
@@ -468,7 +469,16 @@ def fit_anchor(
     logits = table.draw_codes(table.find_tree(answers), codes=codes, stddev=design.answer_stddev, rng=rng)
     generator = Mixture(layout.sizes, logits) if make_generator is None else make_generator(layout, logits)
     steps, rate = design.fit_steps, design.settings.fit_learning_rate
-    fit_on(generator, losses, steps=steps, learning_rate=rate, journal=ledger.journal, tick=tick, threads=threads)
+    fit_on(
+        generator,
+        losses,
+        steps=steps,
+        learning_rate=rate,
+        journal=ledger.journal,
+        tick=tick,
+        threads=threads,
+        meanwhile=meanwhile,
+    )
     return FittedAnchor(table=table, losses=losses, generator=generator)
 
 

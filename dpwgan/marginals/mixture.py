@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
@@ -22,6 +23,8 @@ _BLOCK_CELLS = 1 << 15
 _PROGRESS_CALLS = 100
 # With fewer cells of codes to move, over all steps, a second process takes longer to be made than it saves.
 _LEAST_APART = 1 << 23
+# With no more, one process alone has done when another has imported TensorFlow and would have done its half.
+_MOST_MEANWHILE = 1 << 28
 # What makes the state of a mixture, beside the number of its steps.
 _SHARED = ("_table", "_mean", "_square")
 # How often a checkpoint takes down the generator while it is fitted for the last time.
@@ -162,11 +165,13 @@ def fit(
     first: int = 0,
     last: int | None = None,
     threads: int | None = 1,
+    meanwhile: Callable[[], None] | None = None,
 ) -> None:
     """Fits a generator to released numbers; the rate falls by a constant factor a step. `tick` is called each step.
 
     Of all `steps` those from `first` on are taken, up to `last`. `threads`: where it is not 1 and this process may use
-    two cores, two halves of the codes are moved side by side; what comes of it is the same.
+    two cores, two halves of the codes are moved side by side; what comes of it is the same. `meanwhile`: what else
+    takes some seconds and may be done beside a short fit, if there is a process for it.
     Privacy: post-processing.
     """
     last = steps if last is None else last
@@ -176,6 +181,7 @@ def fit(
     sums = share_memory((2, len(parts), count_sums(losses)))
 
     def work(own: Sequence[int], meet: Callable[[], None]) -> None:
+        nonlocal ticked
         gradients: dict[int, Probabilities] = {}
         for step in range(first, last):
             of_all = sums[step % 2]
@@ -190,11 +196,16 @@ def fit(
                 gradient.fill(0.0)
                 add_gradients(losses, codes, known, into=gradient)
                 parts[place].step(gradient.T, learning_rate=rate)
-            if 0 in own:
+            if 0 in own and os.getpid() == here:
                 tick()
+                ticked += 1
 
+    here, ticked = os.getpid(), 0
     cells = (last - first) * sum(half.logits.size for half in halves)
-    work_side_by_side(work, parts=len(parts), apart=threads != 1 and cells >= _LEAST_APART)
+    apart = threads != 1 and cells >= _LEAST_APART
+    work_side_by_side(work, parts=len(parts), apart=apart, meanwhile=meanwhile if cells <= _MOST_MEANWHILE else None)
+    for _ in range(last - first - ticked):
+        tick()
     if isinstance(generator, Mixture):
         generator.join(halves, steps=last - first)
 
@@ -208,6 +219,7 @@ def fit_on(
     journal: Journal,
     tick: "FitProgress",
     threads: int | None = 1,
+    meanwhile: Callable[[], None] | None = None,
 ) -> None:
     """Fits a generator for the last time, from where an earlier life of the run left it. Privacy: post-processing."""
     kept = journal.recall("generator")
@@ -228,6 +240,7 @@ def fit_on(
             first=first,
             last=done,
             threads=threads,
+            meanwhile=meanwhile,
         )
         if journal.keeps:
             journal.keep("generator", {**generator.pack(), "fitted": np.array(done)})

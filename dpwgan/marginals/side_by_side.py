@@ -30,11 +30,12 @@ def share_memory(shape: Sequence[int], dtype: npt.DTypeLike = np.float32) -> npt
     return np.frombuffer(mmap.mmap(-1, max(1, np.dtype(dtype).itemsize * cells)), dtype, cells).reshape(shape)
 
 
-def work_side_by_side(work: Work, *, parts: int, apart: bool) -> None:
+def work_side_by_side(work: Work, *, parts: int, apart: bool, meanwhile: Callable[[], None] | None = None) -> None:
     """Has the last of two parts done by a process of its own while this one does the first, or does all here.
 
     That process ends with this call, or with whoever made it; what it wrote into shared memory is what is left of it.
     `apart`: whether a second process is wanted; there is none where there is one core alone, or no more are allowed.
+    If there is one, and something to do `meanwhile`, it does all parts.
     Privacy: the second process can release nothing: a ledger knows that it was forked.
     Raises: what `work` raises here; MemoryError or RuntimeError if the other did not come to its end.
     """
@@ -45,10 +46,13 @@ def work_side_by_side(work: Work, *, parts: int, apart: bool) -> None:
             return work([*range(parts)], lambda: None)
         if not child:
             here.close()
-            _work_apart(work, there, part=parts - 1)
+            _work_apart(work, [parts - 1] if meanwhile is None else [*range(parts)], there)
         there.close()
         try:
-            work([*range(parts - 1)], lambda: _meet(here))
+            if meanwhile is None:
+                work([*range(parts - 1)], lambda: _meet(here))
+            else:
+                meanwhile()
         except EOFError:
             pass  # what became of it its exit status says
         finally:
@@ -74,11 +78,11 @@ def _fork() -> int | None:
     return child
 
 
-def _work_apart(work: Work, there: socket.socket, *, part: int) -> None:
+def _work_apart(work: Work, own: Sequence[int], there: socket.socket) -> None:
     """Works in the child, and ends it."""
     code = _FAILED
     try:
-        work([part], lambda: _meet(there))
+        work(own, (lambda: _meet(there)) if len(own) == 1 else lambda: None)
         code = 0
     except MemoryError:
         code = _OUT_OF_MEMORY

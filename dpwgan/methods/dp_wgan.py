@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -168,27 +171,42 @@ class DpWgan(SharedMethod):
         return self._fit_alone(plan.design, run)
 
     def _fit_anchored(self, plan: AnchoredDesign, run: Run) -> MixtureSampler:
-        from dpwgan.critic.device import on_device  # isort: split
-        from dpwgan.critic.critic import Critic
-        from dpwgan.critic.generator_steps import AnchoredStep
-        from dpwgan.critic.generators import CodeSource, TensorMixture
-        from dpwgan.critic.loop import train
-        from dpwgan.critic.weights import refuse_unless_finite
-
         anchor_ticks, critic_ticks = plan.anchor.fit_ticks, _TICKS_A_STEP * plan.critic.steps
         total = anchor_ticks + critic_ticks
         rng, ledger, progress = run.model, run.ledger, run.progress
-        with on_device(run.device, threads=run.threads, seconds=plan.critic_seconds), on_one_thread():
+        make_generator = choose_maker(plan.anchor, run)
+
+        def enter_device() -> None:
+            from dpwgan.critic.device import on_device
+
+            stack.enter_context(on_device(run.device, threads=run.threads, seconds=plan.critic_seconds))
+
+        # TensorFlow takes seconds to import: beside a fit, unless the device, or the threads of one that runs already,
+        # may have to be refused before rows are read.
+        is_early = run.device == "gpu" or make_generator is not None or "tensorflow" in sys.modules
+        with on_one_thread(), ExitStack() as stack:
+            if is_early:
+                enter_device()
             anchor = fit_anchor(
                 run.rows,
                 plan.anchor,
                 rng=rng,
                 ledger=ledger,
                 progress=lambda done, of, epsilon: progress(done * anchor_ticks // of, total, epsilon),
-                make_generator=choose_maker(plan.anchor, run),
+                make_generator=make_generator,
                 public=run.public,
                 threads=run.threads,
+                meanwhile=None if is_early else _import_networks,
             )
+            if not is_early:
+                enter_device()
+
+            from dpwgan.critic.critic import Critic
+            from dpwgan.critic.generator_steps import AnchoredStep
+            from dpwgan.critic.generators import CodeSource, TensorMixture
+            from dpwgan.critic.loop import train
+            from dpwgan.critic.weights import refuse_unless_finite
+
             spans = lay_out_groups(plan.anchor.columns, anchor.table.layout.sizes)
             shape = TableShape(records=plan.critic.shape.records, spans=spans)
             critic_plan = replace(plan.critic, shape=shape)
@@ -245,6 +263,12 @@ class DpWgan(SharedMethod):
         """Raises: UsageError if what is planned needs all rows in one place: the reference engine."""
         if isinstance(plan.design, TrainingDesign) and plan.design.settings.engine == "reference":
             raise UsageError("the reference engine needs all rows on one machine: several workers need the fused one")
+
+
+def _import_networks() -> None:
+    """Imports all that trains the critic: TensorFlow takes seconds."""
+    for name in ("generator_steps", "loop", "private_step"):
+        import_module(f"dpwgan.critic.{name}")
 
 
 def _make_critic_step(rows: Rows[EncodedTable], plan: TrainingDesign, **parts: Any) -> TrainingStep:

@@ -61,15 +61,27 @@ def test_each_part_sees_what_the_other_wrote_when_they_have_met(apart):
     assert not has_child()
 
 
-def make_fit(threads: int | None) -> Mixture:
+def make_fit(threads: int | None, meanwhile: Callable[[], None] | None = None) -> Mixture:
     """What a fit to answers makes of 41 codes, an odd number."""
     views = Views(LAYOUT, (True, False, True, False))
     blocks = views.at[2][2]
     measured, _ = measure([(0,), (0, 2), (0, 3), (2, 3), (0, 2, 3), (0, blocks)], views=views, seed=1)
     mixture = make_mixture(41, layout=LAYOUT, seed=2)
     losses = [measured, CodeInformation(LAYOUT.width, weight=0.3)]
-    fit(mixture, losses, steps=25, learning_rate=0.1, last_rate=0.01, last=20, threads=threads)
-    fit(mixture, losses, steps=25, learning_rate=0.1, last_rate=0.01, first=20, threads=threads)
+    steps, ticks = {"steps": 25, "learning_rate": 0.1, "last_rate": 0.01}, list[int]()
+    for first, last in ((0, 20), (20, 25)):
+        fit(
+            mixture,
+            losses,
+            **steps,  # type: ignore[arg-type]
+            first=first,
+            last=last,
+            threads=threads,
+            tick=lambda: ticks.append(os.getpid()),
+            meanwhile=meanwhile,
+        )
+        meanwhile = None
+    assert ticks == [os.getpid()] * 25
     return mixture
 
 
@@ -80,10 +92,17 @@ def test_fit_is_the_same_to_the_bit_when_one_process_or_two_do_it(monkeypatch):
     monkeypatch.setattr(os, "fork", lambda: forks.append(1) or fork())
     alone = make_fit(1)
     assert not forks
-    apart = make_fit(None)
-    assert len(forks) == 2
-    for name, array in alone.pack().items():
-        assert np.array_equal(array, apart.pack()[name]), name
+    done: list[int] = []
+    for meanwhile, expected in ((None, []), (lambda: done.append(os.getpid()), [os.getpid()])):
+        forks.clear()
+        apart = make_fit(None, meanwhile)
+        assert len(forks) == 2
+        assert done == expected
+        for name, array in alone.pack().items():
+            assert np.array_equal(array, apart.pack()[name]), name
+    # What may be done meanwhile is left to later where there is no other process to do the rest.
+    make_fit(1, lambda: done.append(0))
+    assert done == [os.getpid()]
     assert np.abs(alone.logits - make_mixture(41, layout=LAYOUT, seed=2).logits).max() > 0.1
 
 
