@@ -179,6 +179,7 @@ def fit(
     parts: Sequence[CodeGenerator] = halves or [generator]
     # Of the step before and of this one: who is ahead writes where nobody reads any more.
     sums = share_memory((2, len(parts), count_sums(losses)))
+    here, ticked = os.getpid(), 0
 
     def work(own: Sequence[int], meet: Callable[[], None]) -> None:
         nonlocal ticked
@@ -200,7 +201,6 @@ def fit(
                 tick()
                 ticked += 1
 
-    here, ticked = os.getpid(), 0
     cells = (last - first) * sum(half.logits.size for half in halves)
     apart = threads != 1 and cells >= _LEAST_APART
     work_side_by_side(work, parts=len(parts), apart=apart, meanwhile=meanwhile if cells <= _MOST_MEANWHILE else None)
