@@ -64,6 +64,7 @@ class AttributeGroups:
             and all(np.all(array >= 0) for array in (self.weights, self.probabilities, self.stddevs))
             and math.isclose(float(self.probabilities.sum()), 1.0, rel_tol=1e-6)
             and np.allclose(np.bincount(self.groups, self.weights), 1.0, rtol=1e-6)
+            and (not isinstance(self.odds, DayKinds) or self.odds.levels == self.cells - self.codes)
         )
         if not is_sound:
             raise DpwganError("Internal error: the groups of an attribute's cells do not fit together.")

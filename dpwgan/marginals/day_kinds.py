@@ -131,5 +131,5 @@ def estimate_days(counts: Floats, intervals: Intervals, *, first_day: int, stdde
         return None
     # Weekdays have the days of those places in the month that make no kind, too.
     days = kinds.count(starts, sizes)
-    held[weekdays] *= ((shares / sizes) @ days / by_chance)[weekdays]
+    held[weekdays] *= ((shares / sizes) @ days)[weekdays] / by_chance[weekdays]
     return replace(kinds, odds=match_totals(held, shares, days))

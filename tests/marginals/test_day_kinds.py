@@ -2,19 +2,25 @@
 
 import datetime
 import itertools
+import json
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from dpwgan.errors import InputError
+from dpwgan.marginals.coarsening import Coarsening
 from dpwgan.marginals.day_kinds import DAY_KINDS, DayKinds, estimate_days, find_day_kinds
 from dpwgan.marginals.layout import lay_out_attributes
+from dpwgan.marginals.merging import coarsen
 from dpwgan.marginals.number_tree import Intervals
 from dpwgan.marginals.one_ways import count_round_steps, plan_one_ways
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.specs import parse_specs
+from tests.marginals.tables import measure_one_ways
 
 FIRST = datetime.date(2019, 2, 20)
 FIRST_DAY = FIRST.toordinal() - datetime.date(1970, 1, 1).toordinal()
@@ -31,6 +37,9 @@ def tell(level: int, places: tuple[bool, ...] = ALL) -> int:
         if flag and places[place]:
             return 7 + place
     return day.weekday()
+
+
+KINDS = np.array([tell(level) for level in range(LEVELS)])
 
 
 def make_intervals(starts: list[int], masses: list[float]) -> Intervals:
@@ -79,13 +88,13 @@ def test_days_are_drawn_and_weighed_as_their_odds_say() -> None:
 
 
 def count(levels: Integers, *, noise: float, seed: int) -> npt.NDArray[np.float64]:
-    counts = np.bincount([tell(level) for level in levels.tolist()], minlength=DAY_KINDS)
+    counts = np.bincount(KINDS[levels], minlength=DAY_KINDS)
     return counts + np.random.default_rng(seed).normal(0.0, noise, DAY_KINDS)
 
 
 def draw_days(law: dict[int, float], *, seed: int) -> Integers:
     """Days that are as likely as their kinds say, of 20,000 records."""
-    weights = np.array([law.get(tell(level), 1.0) for level in range(LEVELS)])
+    weights = np.array([law.get(int(kind), 1.0) for kind in KINDS])
     return np.random.default_rng(seed).choice(LEVELS, 20_000, p=weights / weights.sum())
 
 
@@ -105,7 +114,7 @@ def test_shares_of_kinds_are_found_again_when_intervals_hide_them(law: dict[int,
     wide = np.array([0, 2, 3, 4])
     chosen = np.repeat(wide, np.round(masses[wide]).astype(int))
     drawn = kinds.draw(intervals.starts, intervals.sizes, chosen, rng=np.random.default_rng(4))
-    real, made = (Counter(tell(int(level)) for level in own) for own in (inside, drawn))
+    real, made = (Counter(KINDS[own].tolist()) for own in (inside, drawn))
     for kind in range(DAY_KINDS):
         assert made[kind] / len(drawn) == pytest.approx(real[kind] / len(inside), abs=0.012), kind
 
@@ -205,3 +214,27 @@ def test_a_document_is_read_as_it_was_written_and_refused_when_it_is_damaged() -
     ):
         with pytest.raises((TypeError, ValueError)):
             DayKinds.from_document({**document, key: value})
+
+
+def test_drawn_dates_fall_where_counted_ones_do_and_are_read_again_from_a_saved_model() -> None:
+    spans = read({"date": {"type": "date", **SPAN}})
+    days = draw_days({7: 120.0}, seed=10)
+    plan, encoded = plan_one_ways(spans), EncodedTable.make_empty(spans, len(days))
+    plan.attributes[0].put_cells(days, into=encoded)
+    one_ways = measure_one_ways(encoded, plan, noise_multiplier=250.0 / plan.sensitivity)
+    coarsening = coarsen(one_ways, records=len(days), least_count=750.0)
+    document = json.loads(json.dumps(coarsening.to_document()))
+    for read_again in (coarsening, Coarsening.from_document(document)):
+        (part,) = read_again.parts
+        groups = np.random.default_rng(11).choice(part.size, len(days), p=part.probabilities)
+        drawn = part.draw_cells(groups.astype(np.int32), rng=np.random.default_rng(12))
+        real, made = (Counter(KINDS[own].tolist()) for own in (days, drawn))
+        for kind in range(DAY_KINDS):
+            assert made[kind] / len(days) == pytest.approx(real[kind] / len(days), abs=0.03), kind
+        # By themselves intervals, which noise keeps wide here, spread them over all days alike.
+        (even,) = replace(read_again, parts=(replace(part, odds=None),)).parts
+        spread = even.draw_cells(groups.astype(np.int32), rng=np.random.default_rng(12))
+        assert np.count_nonzero(KINDS[spread] == 7) < 0.5 * made[7]
+    document["attributes"][0]["round_steps"]["levels"] -= 1
+    with pytest.raises(InputError):
+        Coarsening.from_document(document)
