@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -54,10 +55,12 @@ def work_side_by_side(work: Work, *, parts: int, apart: bool, meanwhile: Callabl
             else:
                 meanwhile()
         except EOFError:
-            pass  # what became of it its exit status says
-        finally:
-            here.close()  # for the other the end of waiting, if this one has failed
-            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            pass  # what became of the other its exit status says
+        except BaseException:
+            here.close()  # for the other there is nobody left to work for
+            os.waitpid(child, 0)
+            raise
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if code in (_OUT_OF_MEMORY, -signal.SIGKILL):
         raise MemoryError("the process of the other half ran out of memory")
     if code:
@@ -82,7 +85,7 @@ def _work_apart(work: Work, own: Sequence[int], there: socket.socket) -> None:
     """Works in the child, and ends it."""
     code = _FAILED
     try:
-        work(own, (lambda: _meet(there)) if len(own) == 1 else lambda: None)
+        work(own, lambda: (_meet if len(own) == 1 else _go_on)(there))
         code = 0
     except MemoryError:
         code = _OUT_OF_MEMORY
@@ -99,3 +102,10 @@ def _meet(other: socket.socket) -> None:
     except OSError:
         pass
     raise EOFError
+
+
+def _go_on(other: socket.socket) -> None:
+    """Waits for nobody. Raises: EOFError if the other is gone."""
+    with suppress(BlockingIOError):
+        if not other.recv(1, socket.MSG_DONTWAIT):
+            raise EOFError

@@ -142,15 +142,20 @@ def test_end_of_the_other_half_is_an_error_here(end, expected):
     assert not has_child()
 
 
-def test_other_half_ends_when_this_one_fails():
+def fail() -> None:
+    raise ValueError("here")
+
+
+@pytest.mark.parametrize("meanwhile", [None, fail])
+def test_other_process_ends_when_this_one_fails(meanwhile):
     def work(own: Sequence[int], meet: Callable[[], None]) -> None:
-        if own == [1]:
-            while True:
-                meet()
-        raise ValueError("here")
+        if own == [0]:
+            fail()
+        while True:
+            meet()
 
     with pytest.raises(ValueError, match="here"):
-        work_side_by_side(work, parts=2, apart=True)
+        work_side_by_side(work, parts=2, apart=True, meanwhile=meanwhile)
     assert not has_child()
 
 
@@ -178,8 +183,9 @@ def test_signals_are_for_this_process_alone_when_all_are_told():
     assert told == [os.getpid()]
 
 
-def test_other_half_ends_when_this_process_is_killed():
-    """A process that makes a second one and is killed: the second has no one to wait for."""
+@pytest.mark.parametrize("is_alone", [False, True])
+def test_other_process_ends_when_this_one_is_killed(is_alone):
+    """A process that makes a second one and is killed: the second has no one to work for, nor locks to hold."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -188,14 +194,16 @@ def test_other_half_ends_when_this_process_is_killed():
         def work(own: Sequence[int], meet: Callable[[], None]) -> None:
             seen[own[0]] = os.getpid()
             meet()
-            if own == [0]:
-                os.write(writing, str(seen[1]).encode())
+            if 0 in own:
+                os.write(writing, str(os.getpid() if is_alone else seen[1]).encode())
             while True:
                 meet()
 
-        side_by_side.work_side_by_side(work, parts=2, apart=True)
+        meanwhile = signal.pause if is_alone else None
+        side_by_side.work_side_by_side(work, parts=2, apart=True, meanwhile=meanwhile)
         os._exit(0)
     other = int(os.read(reading, 20))
+    assert other != child
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     for _ in range(200):
