@@ -36,6 +36,9 @@ _LEAST_KIND = 0.25
 _LEAST_STDDEVS = 3.0
 """How many stddevs of the noise an interval of a number must hold."""
 
+_NARROW = 8
+"""How many times as wide an interval must be for one beside it, which holds nothing, to say nothing of it."""
+
 _LEAST_VARIANCE = 1e-12
 """Below it a variance is none, to divide by."""
 
@@ -146,7 +149,10 @@ class _Pieces:
     def _merge_levels(self, tree: NumberTree, least_count: float, *, totals: Floats) -> tuple[Intervals, Integers]:
         """Intervals of levels, and the group of each."""
         intervals = _cut_intervals(
-            tree.split(totals=totals), most_count=max(least_count, self._least_share), odds=self._odds
+            tree.split(totals=totals),
+            most_count=max(least_count, self._least_share),
+            odds=self._odds,
+            is_ruled=bool(self._attribute.cuts),
         )
         bar = max(least_count, self._least_share / 2)
         # Cuts are given up where there would be too many groups else.
@@ -162,11 +168,13 @@ class _Pieces:
         return replace(intervals, counts=counts, variances=variances), labels
 
 
-def _cut_intervals(intervals: Intervals, *, most_count: float, odds: RoundSteps | DayKinds | None = None) -> Intervals:
+def _cut_intervals(
+    intervals: Intervals, *, most_count: float, odds: RoundSteps | DayKinds | None = None, is_ruled: bool = False
+) -> Intervals:
     """Cuts intervals into pieces that hold no more than about `most_count`, as a smooth density through them has it.
 
     The density keeps what each interval holds, and pieces with likelier levels in them hold more of it. Single levels
-    are no part of it: a heap says nothing of its neighbours.
+    are no part of it: a heap says nothing of its neighbours. `is_ruled`: whether rules between columns cut the range.
     """
     is_single = intervals.sizes == 1
     pieces = np.clip(np.ceil(intervals.masses / most_count), _SMOOTH_PIECES, _MOST_PIECES).astype(np.int64)
@@ -175,14 +183,13 @@ def _cut_intervals(intervals: Intervals, *, most_count: float, odds: RoundSteps 
     within = np.arange(len(parts)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     starts = intervals.starts[parts] + _take_parts(intervals.sizes, pieces, parts, within)
     sizes = np.diff(starts, append=intervals.starts[-1] + intervals.sizes[-1])
-    wide, wide_masses = np.where(is_single, 0, intervals.sizes), np.where(is_single, 0.0, intervals.masses)
-    knots = np.append(0.0, np.cumsum(wide[~is_single].astype(np.float64)))
-    heights = np.append(0.0, np.cumsum(wide_masses[~is_single]))
+    kept, joined = _find_dense(intervals, is_ruled=is_ruled)
+    knots = np.append(0.0, np.cumsum(intervals.sizes[kept].astype(np.float64)))
+    heights = np.append(0.0, np.cumsum(intervals.masses[kept]))
     masses = intervals.masses[parts].copy()
     if np.any(pieces > 1):
-        places = np.append(0.0, np.cumsum(np.where(is_single[parts], 0, sizes).astype(np.float64)))
-        firsts, ends = intervals.starts[~is_single], (intervals.starts + intervals.sizes)[~is_single]
-        curve = _interpolate(knots, heights, places, joined=ends[:-1] == firsts[1:])
+        places = np.append(0.0, np.cumsum(np.where(kept[parts], sizes, 0).astype(np.float64)))
+        curve = _interpolate(knots, heights, places, joined=joined)
         drawn = np.maximum(np.diff(curve), 0.0)
         if odds is not None:
             drawn *= odds.weigh(starts, sizes)
@@ -202,6 +209,30 @@ def _cut_intervals(intervals: Intervals, *, most_count: float, odds: RoundSteps 
         variances=intervals.variances[parts] * shares,
         is_inner=np.zeros(len(parts), bool),
     )
+
+
+def _find_dense(intervals: Intervals, *, is_ruled: bool) -> tuple[Flags, Flags]:
+    """Which intervals a density goes through, and which of these go on in the next one. Shapes: (m,), (k - 1,).
+
+    Single levels are no part of it, and part what they lie between. Where rules cut the range, next to nothing may lie
+    at a cut: there a level that may hold nothing parts nothing, and an interval that noise may have emptied, as it is
+    far narrower than one beside it, is passed over.
+    """
+    is_single, is_empty = intervals.sizes == 1, intervals.masses <= 0
+    parting, kept = is_single, ~is_single
+    if is_ruled:
+        parting = is_single & (intervals.counts >= _LEAST_STDDEVS * np.sqrt(intervals.variances))
+        others = np.where(is_empty | is_single, 0, intervals.sizes)
+        widest = np.maximum(_look_back(others), _look_back(others[::-1])[::-1])
+        kept = kept & ~(is_empty & (_NARROW * intervals.sizes <= widest))
+    parted = np.cumsum(parting)[kept]
+    return kept, parted[1:] == parted[:-1]
+
+
+def _look_back(values: Integers) -> Integers:
+    """The last value above 0 up to each place, 0 where there is none."""
+    found: Integers = values[np.maximum.accumulate(np.where(values > 0, np.arange(len(values)), 0))]
+    return found
 
 
 def _interpolate(knots: Floats, heights: Floats, places: Floats, *, joined: Flags) -> Floats:

@@ -368,3 +368,25 @@ def test_coarsening_is_refused_when_a_number_is_out_of_range(change):
     one_ways = measure_one_ways(encoded, plan_one_ways(encoded.spans), noise_multiplier=1.0)
     with pytest.raises(UsageError):
         coarsen(one_ways, **{"records": 5, "least_count": 1.0, **change})
+
+
+@pytest.mark.parametrize(("is_ruled", "heap"), [(True, 40.0), (True, 4_000.0), (False, 40.0)])
+def test_what_lies_beyond_a_cut_tells_a_density_where_noise_may_have_emptied_what_is_between(is_ruled, heap):
+    """A refund is below 0 and no amount is 0: of all that is known to lie in 10,000 levels most lies near the cut."""
+    starts = np.array([0, 10_000, 20_000, 20_001, 20_500, 21_000])
+    intervals = Intervals(
+        starts=starts,
+        sizes=np.append(np.diff(starts), 2_000),
+        masses=np.array([0.0, 800.0, heap, 0.0, 9_000.0, 6_000.0]),
+        counts=np.array([0.0, 800.0, heap, 60.0, 9_000.0, 6_000.0]),
+        variances=np.full(6, 80.0**2),
+        is_inner=np.zeros(6, np.bool_),
+    )
+    cut = merging._cut_intervals(intervals, most_count=100.0, is_ruled=is_ruled)
+    own = (cut.starts >= 10_000) & (cut.starts < 20_000)
+    assert cut.masses[own].sum() == pytest.approx(800.0)
+    assert cut.masses.sum() == pytest.approx(intervals.masses.sum())
+    near = cut.masses[own & (cut.starts >= 17_500)].sum() / 800.0
+    assert near == pytest.approx(0.25, abs=0.01) if heap > 40.0 or not is_ruled else near > 0.8
+    # What was found empty stays so.
+    assert cut.masses[(cut.starts < 10_000) | ((cut.starts > 20_000) & (cut.starts < 20_500))].sum() == 0.0
