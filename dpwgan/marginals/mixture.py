@@ -192,11 +192,11 @@ def fit(
             meet()
             known = np.add.reduce(of_all)
             rate = learning_rate * (last_rate / learning_rate) ** (step / max(1, steps - 1))
+            gradients = gradients or {place: np.empty_like(codes.rows) for place, codes in seen.items()}
             for place, codes in seen.items():
-                gradient = gradients.setdefault(place, np.empty_like(codes.rows))
-                gradient.fill(0.0)
-                add_gradients(losses, codes, known, into=gradient)
-                parts[place].step(gradient.T, learning_rate=rate)
+                gradients[place].fill(0.0)
+                add_gradients(losses, codes, known, into=gradients[place])
+                parts[place].step(gradients[place].T, learning_rate=rate)
             if 0 in own and os.getpid() == here:
                 tick()
                 ticked += 1
