@@ -107,7 +107,7 @@ _SECONDS_AN_ATTRIBUTE = 1.3e-3
 # A row's part in the counts of all pairs, over the square of the columns.
 _SECONDS_A_PAIR = 1.5e-9
 # A code's group in a step of the fit, and a code's part in one count that is compared with an answer.
-_SECONDS_A_CELL = 1.2e-8
+_SECONDS_A_CELL = 9e-9
 _SECONDS_AN_ANSWER = 1.5e-10
 
 
