@@ -25,8 +25,6 @@ _PROGRESS_CALLS = 100
 _LEAST_APART = 1 << 23
 # With no more, one process alone has done when another has imported TensorFlow and would have done its half.
 _MOST_MEANWHILE = 1 << 28
-# What makes the state of a mixture, beside the number of its steps.
-_SHARED = ("_table", "_mean", "_square")
 # How often a checkpoint takes down the generator while it is fitted for the last time.
 _KEEPS = 10
 
@@ -98,19 +96,23 @@ class Mixture:
         halves, count = [], min(HALVES, self._codes)
         for codes in (slice(self._codes * i // count, self._codes * (i + 1) // count) for i in range(count)):
             half = Mixture(self._sizes, self.logits[codes], of=self._codes)
+            half._table, half._mean, half._square = (share_memory(half._table.shape) for _ in self._state)
+            for own, whole in zip(half._state, self._state, strict=True):
+                own[:] = whole[:, codes]
             half._steps = self._steps
-            for name in _SHARED:
-                shared = share_memory(half._table.shape)
-                shared[:] = getattr(self, name)[:, codes]
-                setattr(half, name, shared)
             halves.append(half)
         return halves
 
     def join(self, halves: "Sequence[Mixture]", *, steps: int) -> None:
         """Takes over what became of the halves, after so many steps."""
-        for name in _SHARED:
-            np.concatenate([getattr(half, name) for half in halves], axis=1, out=getattr(self, name))
+        for whole, own in zip(self._state, zip(*(half._state for half in halves), strict=True), strict=True):
+            np.concatenate(own, axis=1, out=whole)
         self._steps += steps
+
+    @property
+    def _state(self) -> tuple[npt.NDArray[np.float32], ...]:
+        """What a fit moves, beside the number of its steps."""
+        return self._table, self._mean, self._square
 
     def probabilities(self) -> Probabilities:
         """The distributions of all codes. Shapes: (codes, width)."""
