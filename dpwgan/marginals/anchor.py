@@ -447,7 +447,7 @@ def fit_anchor(
         public=public if design.kind == "queries" else None,
         answer_stddev=design.answer_stddev,
     )
-    information = CodeInformation(table.layout.width, weight=design.information_weight * table.records)
+    information = CodeInformation(weight=design.information_weight * table.records)
     layout = table.layout
     if not fits:
         progress(1, 1, ledger.epsilon_spent())

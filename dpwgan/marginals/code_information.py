@@ -20,24 +20,23 @@ class CodeInformation:
       the sum over attributes; it is at least the total correlation of the rows (Watanabe 1960).
     """
 
-    def __init__(self, width: int, *, weight: float) -> None:
-        """`width`: the groups of all attributes. Units: `weight` is in units of the loss for one nat."""
-        self._width, self._weight = width, weight
+    def __init__(self, *, weight: float) -> None:
+        """Units: `weight` is in units of the loss for one nat."""
+        self._weight = weight
 
     def count_sums(self) -> int:
-        """The mean of each group."""
-        return self._width
+        """None beside the means."""
+        return 0
 
     def add_up(self, codes: Codes, *, into: Sums) -> None:
-        """Writes what some codes have of the means, as `ReleasedLoss` has it."""
-        np.matmul(codes.rows, np.full(codes.rows.shape[1], codes.share, codes.rows.dtype), out=into)
+        """Does nothing, as there are no sums."""
 
-    def add_gradient(self, codes: Codes, sums: Sums, *, into: Probabilities) -> None:
+    def add_gradient(self, codes: Codes, means: Sums, sums: Sums, *, into: Probabilities) -> None:
         """Adds the gradient to others, as `ReleasedLoss` has it."""
         scale = codes.rows.dtype.type(self._weight * codes.share)
-        logs_of_means = np.log(np.maximum(sums, _FLOOR))[:, np.newaxis]
+        logs_of_means = np.log(np.maximum(means, _FLOOR))[:, np.newaxis]
         many = max(1, _BLOCK_CELLS // codes.rows.shape[1])
-        for start in range(0, self._width, many):
+        for start in range(0, len(means), many):
             block = slice(start, start + many)
             information = codes.logs[block] - logs_of_means[block]
             information *= scale

@@ -29,20 +29,21 @@ class Codes(NamedTuple):
 class ReleasedLoss(Protocol):
     """A loss of the generator's probabilities, computed from releases.
 
-    What it needs of all codes together are sums over codes; beyond them the gradient of each code is its own affair.
+    What it needs of all codes together are each group's mean and sums over codes of its own; beyond them the gradient
+    of each code is its own affair.
     Privacy: post-processing.
     """
 
     def count_sums(self) -> int:
-        """How many sums it needs."""
+        """How many sums it needs beside the means."""
 
     def add_up(self, codes: Codes, *, into: Sums) -> None:
         """Writes what some codes have of the sums over what was there. Shapes: `into` (`count_sums()`,)."""
 
-    def add_gradient(self, codes: Codes, sums: Sums, *, into: Probabilities) -> None:
-        """Adds the gradient of some codes to others, in place, given the sums over all codes.
+    def add_gradient(self, codes: Codes, means: Sums, sums: Sums, *, into: Probabilities) -> None:
+        """Adds the gradient of some codes to others, in place, given the means and sums over all codes.
 
-        Shapes: `into` (width, codes), in C order.
+        Shapes: `means` (width,); `into` (width, codes), in C order.
         Units: of a loss of squared errors over the variance of their noise, halved and summed.
         """
 
@@ -53,27 +54,31 @@ def see(probabilities: Probabilities) -> Codes:
     return Codes(rows, np.log(np.maximum(rows, _LEAST)), 1.0 / len(probabilities))
 
 
-def count_sums(losses: Iterable[ReleasedLoss]) -> int:
-    """How many sums over codes some losses need."""
-    return sum(loss.count_sums() for loss in losses)
+def count_sums(losses: Iterable[ReleasedLoss], *, width: int) -> int:
+    """How many sums over codes some losses need, each group's mean among them."""
+    return width + sum(loss.count_sums() for loss in losses)
 
 
 def add_up(losses: Iterable[ReleasedLoss], codes: Codes, *, into: Sums) -> None:
-    """Writes what some codes have of all losses' sums. Shapes: `into` (sums,)."""
-    for loss, part in _part(losses, into):
+    """Writes what some codes have of the means and of all losses' sums. Shapes: `into` (sums,)."""
+    width, many = codes.rows.shape
+    np.matmul(codes.rows, np.full(many, codes.share, codes.rows.dtype), out=into[:width])
+    for loss, part in _part(losses, into[width:]):
         loss.add_up(codes, into=part)
 
 
 def add_gradients(losses: Iterable[ReleasedLoss], codes: Codes, sums: Sums, *, into: Probabilities) -> None:
     """Adds the gradients of some codes, given the sums over all. Shapes: `sums` (sums,), `into` (width, codes)."""
-    for loss, part in _part(losses, sums):
-        loss.add_gradient(codes, part, into=into)
+    width = len(codes.rows)
+    for loss, part in _part(losses, sums[width:]):
+        loss.add_gradient(codes, sums[:width], part, into=into)
 
 
 def add_up_gradients(losses: Iterable[ReleasedLoss], probabilities: Probabilities) -> Probabilities:
     """The gradient of a sum of losses. Privacy: post-processing. Shapes: (codes, width) to the same."""
     losses, codes = list(losses), see(probabilities)
-    sums, total = np.empty(count_sums(losses), codes.rows.dtype), np.zeros_like(codes.rows)
+    sums = np.empty(count_sums(losses, width=len(codes.rows)), codes.rows.dtype)
+    total = np.zeros_like(codes.rows)
     add_up(losses, codes, into=sums)
     add_gradients(losses, codes, sums, into=total)
     return total.T

@@ -234,27 +234,25 @@ class MeasuredMarginals:
         return 1.0 / np.sqrt(self._weights[marginal].astype(np.float64))
 
     def count_sums(self) -> int:
-        """The mean of each group, and of each cell of larger marginals."""
-        return self.views.own.width + sum(block.cells for block in self._blocks.larger)
+        """The mean of each cell of larger marginals."""
+        return sum(block.cells for block in self._blocks.larger)
 
     def add_up(self, codes: Codes, *, into: Sums) -> None:
         """Writes what some codes have of the means, as `ReleasedLoss` has it."""
-        rows, width = codes.rows, self.views.own.width
-        # One-ways together: their means are one product, and each code gets the same gradient.
-        np.matmul(rows, np.full(rows.shape[1], codes.share, rows.dtype), out=into[:width])
-        sides = _Sides(rows, self._join(rows))
-        for block, answers in self._list_answers(into[width:]):
+        sides = _Sides(codes.rows, self._join(codes.rows))
+        for block, answers in self._list_answers(into):
             block.add_up(sides, share=codes.share, into=answers)
 
-    def add_gradient(self, codes: Codes, sums: Sums, *, into: Probabilities) -> None:
+    def add_gradient(self, codes: Codes, means: Sums, sums: Sums, *, into: Probabilities) -> None:
         """Adds the gradient to others, as `ReleasedLoss` has it."""
-        rows, width, (one_ways, _, views) = codes.rows, self.views.own.width, self._blocks
-        weighted = one_ways.weights * (sums[:width] - one_ways.shares)
+        rows, (one_ways, _, views) = codes.rows, self._blocks
+        # Of the one-ways each code gets the same gradient.
+        weighted = one_ways.weights * (means - one_ways.shares)
         weighted *= codes.share
         into += weighted[:, np.newaxis]
         joined = self._join(rows)
         sides, slopes = _Sides(rows, joined), _Sides(into, np.zeros_like(joined))
-        for block, answers in self._list_answers(sums[width:]):
+        for block, answers in self._list_answers(sums):
             block.add_gradient(sides, answers, share=codes.share, into=slopes)
         for view, place in views.items():
             own = self.views.own.get_slice(self.views.attribute_of[view])

@@ -180,7 +180,7 @@ def fit(
     halves = generator.cut() if isinstance(generator, Mixture) else []
     parts: Sequence[CodeGenerator] = halves or [generator]
     # Of the step before and of this one: who is ahead writes where nobody reads any more.
-    sums = share_memory((2, len(parts), count_sums(losses)))
+    sums = share_memory((2, len(parts), count_sums(losses, width=len(parts[0].see().rows))))
     here, ticked = os.getpid(), 0
 
     def work(own: Sequence[int], meet: Callable[[], None]) -> None:

@@ -118,11 +118,11 @@ class PublicPrior:
         if loss is not None:
             loss.add_up(codes, into=into)
 
-    def add_gradient(self, codes: Codes, sums: Sums, *, into: Probabilities) -> None:
+    def add_gradient(self, codes: Codes, means: Sums, sums: Sums, *, into: Probabilities) -> None:
         """As `ReleasedLoss` has it: nothing where the table is not believed."""
         loss = self._get_loss()
         if loss is not None:
-            loss.add_gradient(codes, sums, into=into)
+            loss.add_gradient(codes, means, sums, into=into)
 
     def _get_loss(self) -> MeasuredMarginals | None:
         """All pairs as answers, each cell with the error that the answers so far have found, in proportion to it."""

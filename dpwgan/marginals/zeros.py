@@ -44,7 +44,7 @@ class ForbiddenMass:
     def add_up(self, codes: Codes, *, into: Sums) -> None:
         """Does nothing, as there are no sums."""
 
-    def add_gradient(self, codes: Codes, sums: Sums, *, into: Probabilities) -> None:
+    def add_gradient(self, codes: Codes, means: Sums, sums: Sums, *, into: Probabilities) -> None:
         """Adds the gradient to others, as `ReleasedLoss` has it."""
         for block in self._blocks:
             block.add(codes.rows, scale=self._weight * codes.share, into=into)

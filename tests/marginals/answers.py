@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.marginals.groups import Marginal
-from dpwgan.marginals.loss import see
+from dpwgan.marginals.loss import add_gradients, add_up, count_sums, see
 from dpwgan.marginals.measurements import MeasuredMarginals
 from dpwgan.marginals.views import Views
 from tests.marginals.groups import Floats, answer_by_loop
@@ -31,11 +31,12 @@ def measure(marginals: Sequence[Marginal], *, views: Views, seed: int) -> tuple[
 
 def add_to_others(measured: MeasuredMarginals, probabilities: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """What a loss adds to numbers that stand where its gradient goes. Shapes: (codes, width) to the same."""
-    codes, sums = see(probabilities), np.empty(measured.count_sums(), np.float32)
-    measured.add_up(codes, into=sums)
+    codes = see(probabilities)
+    sums = np.empty(count_sums([measured], width=len(codes.rows)), np.float32)
+    add_up([measured], codes, into=sums)
     others = np.random.default_rng(10).standard_normal(codes.rows.shape).astype(np.float32)
     into = others.copy()
-    measured.add_gradient(codes, sums, into=into)
+    add_gradients([measured], codes, sums, into=into)
     return (into - others).T
 
 

@@ -15,7 +15,7 @@ LAYOUT = GroupLayout(SIZES)
 
 
 def find_gradient(probabilities: np.ndarray, *, weight: float) -> np.ndarray:
-    return add_up_gradients([CodeInformation(probabilities.shape[1], weight=weight)], probabilities.astype(np.float32))
+    return add_up_gradients([CodeInformation(weight=weight)], probabilities.astype(np.float32))
 
 
 def find_value(probabilities: np.ndarray, *, weight: float = 1.0) -> float:
@@ -61,7 +61,7 @@ def test_single_columns_stay_as_measured_when_only_information_pulls():
     mixture = make_mixture(200, layout=LAYOUT)
     before = mixture.probabilities().mean(axis=0)
     first = add_up_information(mixture.probabilities(), LAYOUT)
-    fit(mixture, [CodeInformation(LAYOUT.width, weight=1.0)], steps=60, learning_rate=0.05, last_rate=0.01)
+    fit(mixture, [CodeInformation(weight=1.0)], steps=60, learning_rate=0.05, last_rate=0.01)
     after = mixture.probabilities()
     assert add_up_information(after, LAYOUT) < 0.5 * first
     assert np.abs(after.mean(axis=0) - before).max() < 0.1

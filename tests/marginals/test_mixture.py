@@ -103,7 +103,7 @@ def test_steps_are_the_same_when_they_are_taken_in_several_blocks(monkeypatch, c
 
 def test_fit_goes_on_as_if_it_had_not_stopped_when_it_is_packed_between():
     groups = make_groups(200, sizes=SIZES, seed=13)
-    losses = [measure_exactly(groups), CodeInformation(LAYOUT.width, weight=0.01)]
+    losses = [measure_exactly(groups), CodeInformation(weight=0.01)]
     rates = {"steps": 12, "learning_rate": 0.1, "last_rate": 0.01}
     through, stopped, resumed = (make_mixture(20, layout=LAYOUT, seed=seed) for seed in (14, 14, 15))
     fit(through, losses, **rates)  # type: ignore[arg-type]
@@ -155,7 +155,7 @@ def test_fit_adds_losses_and_lowers_its_rate_when_there_are_several():
         def add_up(self, codes: Codes, *, into: Sums) -> None:
             into[0] = self._slope
 
-        def add_gradient(self, codes: Codes, sums: Sums, *, into: Probabilities) -> None:
+        def add_gradient(self, codes: Codes, means: Sums, sums: Sums, *, into: Probabilities) -> None:
             into += sums[0]
 
     recorder = Recorder()

@@ -67,7 +67,7 @@ def make_fit(threads: int | None, meanwhile: Callable[[], None] | None = None) -
     blocks = views.at[2][2]
     measured, _ = measure([(0,), (0, 2), (0, 3), (2, 3), (0, 2, 3), (0, blocks)], views=views, seed=1)
     mixture = make_mixture(41, layout=LAYOUT, seed=2)
-    losses = [measured, CodeInformation(LAYOUT.width, weight=0.3)]
+    losses = [measured, CodeInformation(weight=0.3)]
     steps, ticks = {"steps": 25, "learning_rate": 0.1, "last_rate": 0.01}, list[int]()
     for first, last in ((0, 20), (20, 25)):
         fit(

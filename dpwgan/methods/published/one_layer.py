@@ -172,7 +172,7 @@ class OneLayerTerm:
         score, _ = _score_and_gradient(codes.rows.T, weights=self.weights, sizes=self.sizes, slopes=False)
         into[0] = codes.share * codes.rows.shape[1] * score
 
-    def add_gradient(self, codes: Codes, sums: Sums, *, into: Probabilities) -> None:
+    def add_gradient(self, codes: Codes, means: Sums, sums: Sums, *, into: Probabilities) -> None:
         """Adds the derivatives of ((expected score - target)/stddev)^2 / 2 to others, as `ReleasedLoss` has it."""
         _, by_probability = _score_and_gradient(codes.rows.T, weights=self.weights, sizes=self.sizes)
         factor = (float(sums[0]) - self.target) / self.stddev / self.stddev
