@@ -70,7 +70,7 @@ _PAIRS_A_ROUND = 4
 # Questions go by the same scores, and their answers are fitted together, where rounds are many, or columns, so that
 # those which are worst seldom have to do with each other.
 _MOST_TURNS = 80
-_COLUMNS_A_QUESTION = 32
+_COLUMNS_A_QUESTION = 16
 # Three-way marginals pay where the noise of an answer is far below a group.
 _STRENGTH_FOR_THREE_WAYS = 3_000.0
 # Larger ones pay where all their cells have this strength; columns of few cells are asked for more often, too.
@@ -85,8 +85,8 @@ _MOST_STDDEVS_MOVED = 2.0
 # What mass on combinations that a rule forbids weighs: so many times what it costs to be a stddev off an answer there.
 # More would keep codes of two kinds from ever changing places, and what is left is mended in each code's rows.
 _FORBIDDEN_WEIGHT = 5.0
-_MOST_CODE_CELLS = 2_000_000
-_MOST_CODES = 3_000
+# Codes: so many, or for each group, whose pairs they have to tell apart, and so many cells of theirs.
+_MOST_CODES, _MOST_CODES_A_GROUP, _MOST_CODE_CELLS = 3_000, 2.0, 16_000_000
 _LEAST_CODES = 500
 # Weak answers are met by few codes.
 _CODES_FACTOR = 2.0
@@ -95,6 +95,9 @@ _ROUND_STEPS = 20
 # answers are missed by.
 _FIT_STEPS, _MOST_FIT_STEPS = 400, 800
 _STRENGTH_FOR_STEPS = 20_000.0
+# Of many cells of codes there are fewer steps, and longer ones: codes are records of a tree at first, and of a wide
+# table more such records say more than steps do.
+_LEAST_FIT_STEPS, _MOST_STEPPED_CELLS = 100, 1.6e9
 
 # Time, measured as CPU seconds of two busy cores on the tables adult, ACS, IPUMS, RAND HIE and made-up censuses of 98
 # columns, at epsilon 1, by benchmarks/estimates.py. Groups that a number had, and that columns of many codes had: all
@@ -154,9 +157,19 @@ class AnchorDesign:
 
     @property
     def fit_steps(self) -> int:
-        """Number of steps of the last fit."""
+        """Number of steps of the last fit. Privacy: of public facts alone."""
+        if self.settings.fit_steps is not None:
+            return self.settings.fit_steps
         chosen = min(_MOST_FIT_STEPS, max(_FIT_STEPS, round(_FIT_STEPS * self.strength / _STRENGTH_FOR_STEPS)))
-        return self.settings.fit_steps or chosen
+        width = max(2, round(self.likely_width))
+        few = round(_MOST_STEPPED_CELLS / (self.choose_codes(width) * width))
+        return min(chosen, max(_LEAST_FIT_STEPS, few))
+
+    @property
+    def fit_learning_rate(self) -> float:
+        """The rate of the last fit: that which was asked for, of steps that are few by plan a larger one."""
+        longer = 1.0 if self.settings.fit_steps else max(1.0, _FIT_STEPS / self.fit_steps)
+        return self.settings.fit_learning_rate * longer
 
     @property
     def one_ways_share(self) -> float:
@@ -251,7 +264,8 @@ class AnchorDesign:
 
     def choose_codes(self, width: int) -> int:
         """Chooses how many codes the fitted generator has. Privacy: of the number of groups, which is released."""
-        most = min(_MOST_CODES, _MOST_CODE_CELLS // max(1, width), round(_CODES_FACTOR * self.strength))
+        most = max(_MOST_CODES, round(_MOST_CODES_A_GROUP * width))
+        most = min(most, _MOST_CODE_CELLS // max(1, width), round(_CODES_FACTOR * self.strength))
         return self.settings.codes or max(_LEAST_CODES, most)
 
     @property
@@ -279,10 +293,9 @@ class AnchorDesign:
         width = max(2.0, self.likely_width)
         codes = self.choose_codes(round(width))
         answers = self.queries * (width / self.attributes) ** 2 if self.kind == "queries" else width**2 / 2
-        step = codes * (width * _SECONDS_A_CELL + answers * _SECONDS_AN_ANSWER)
-        # A draft, fitted in rounds, has a quarter of the codes.
-        steps = self.fit_steps + (self.fit_ticks - self.fit_steps) / 4
-        return one_ways + self.shape.records * self.attributes**2 * _SECONDS_A_PAIR + steps * step
+        step_of_a_code = width * _SECONDS_A_CELL + answers * _SECONDS_AN_ANSWER
+        stepped = codes * self.fit_steps + choose_draft_codes(codes) * (self.fit_ticks - self.fit_steps)
+        return one_ways + self.shape.records * self.attributes**2 * _SECONDS_A_PAIR + stepped * step_of_a_code
 
     def summary(self) -> dict[str, Any]:
         """The settings, those asked for and those chosen, as JSON-able pairs."""
@@ -330,6 +343,11 @@ def lay_out_anchor(
         ways=min(attributes, settings.ways or _choose_ways(strength, cells)),
         scale=lone / math.sqrt(share),
     )
+
+
+def choose_draft_codes(codes: int) -> int:
+    """How many codes a draft has, which is fitted in each turn: a quarter of all, or of the usual number."""
+    return max(_LEAST_CODES, min(codes, _MOST_CODES) // 4)
 
 
 def _limit_rounds(attributes: int) -> int:
@@ -468,12 +486,11 @@ def fit_anchor(
         answers = table.answer_pairs()
     logits = table.draw_codes(table.find_tree(answers), codes=codes, stddev=design.answer_stddev, rng=rng)
     generator = Mixture(layout.sizes, logits) if make_generator is None else make_generator(layout, logits)
-    steps, rate = design.fit_steps, design.settings.fit_learning_rate
     fit_on(
         generator,
         losses,
-        steps=steps,
-        learning_rate=rate,
+        steps=design.fit_steps,
+        learning_rate=design.fit_learning_rate,
         journal=ledger.journal,
         tick=tick,
         threads=threads,
@@ -516,8 +533,8 @@ def _play_rounds(
         return discriminator.ask(draft.probabilities(), times=last - first)
 
     tree: list[Edge] = [(left, right) for left, right in table.keep("tree", ledger, ask_for_tree)]
-    few = max(_LEAST_CODES, codes // 4)
-    draft = Mixture(coarsening.sizes, table.draw_codes(tree, codes=few, stddev=design.answer_stddev, rng=rng))
+    few = table.draw_codes(tree, codes=choose_draft_codes(codes), stddev=design.answer_stddev, rng=rng)
+    draft = Mixture(coarsening.sizes, few)
     kept = journal.recall("draft")
     fitted = -1 if kept is None else int(kept["round"])
     if kept is not None:

@@ -157,11 +157,15 @@ class QueryDiscriminator:
 
         @functools.cache
         def score() -> dict[Marginal, float]:
-            scores = self._score_pairs(functools.partial(answer_pairs, probabilities))
             self._count([marginal for marginal in larger if marginal not in self._larger])
-            answers = (answer_marginal(probabilities, marginal, self._views) for marginal in larger)
-            gains = map(self._score_larger, larger, answers)
-            return {pair: float(scores[pair]) for pair in pairs} | dict(zip(larger, gains, strict=True))
+            gains = share_memory((len(larger),), np.float64)
+
+            def score_larger(place: int) -> None:
+                gains[place] = self._score_larger(larger[place], probabilities)
+
+            beside = [functools.partial(score_larger, place) for place in range(len(larger))]
+            scores = self._score_pairs(functools.partial(answer_pairs, probabilities), beside=beside)
+            return {pair: float(scores[pair]) for pair in pairs} | dict(zip(larger, gains.tolist(), strict=True))
 
         every: list[Marginal] = [*pairs, *larger]
         left, asked = every, list[Marginal]()
@@ -234,13 +238,18 @@ class QueryDiscriminator:
         return [list_looks(self._views, attribute) for attribute in range(self._layout.attributes - 1)]
 
     def _score_pairs(
-        self, answer: Callable[[slice, slice], Probabilities], *, one_ways: Sequence[npt.NDArray[np.floating[Any]]] = ()
+        self,
+        answer: Callable[[slice, slice], Probabilities],
+        *,
+        one_ways: Sequence[npt.NDArray[np.floating[Any]]] = (),
+        beside: Sequence[Callable[[], None]] = (),
     ) -> Counts:
         """Scores every pair in every view, some groups of its first attribute at a time, which stay in a core's cache.
 
         Of single groups it is the score at the width at which their answer, added up, says most. `answer` gives a part
         of the (width, width) shares. `one_ways` are shares and the variances of their noise in counts, (width,) both:
-        errors that these explain are none. Shapes: the result (views, views).
+        errors that these explain are none. `beside`: what else there is to score, into shared memory.
+        Shapes: the result (views, views).
         """
         layout, views = self._layout, len(self._views.sizes)
         scores = share_memory((views, views), np.float64)
@@ -274,19 +283,23 @@ class QueryDiscriminator:
                 scores[look.own, look.views] = np.where(of_blocks, BLOCKS_PART * asked, asked)
                 scores[attribute, look.others] = np.maximum(scores[attribute, look.others], added_up)
 
-        # The attributes are dealt out by how many cells there are to score.
+        # The attributes are dealt out by how many cells there are to score, what is beside them one by one.
         cells = np.array(layout.sizes[:-1]) * (layout.width - np.array(layout.starts[1:]))
         order = np.argsort(cells)[::-1].tolist()
 
         def work(own: Sequence[int], meet: Callable[[], None]) -> None:
-            for attribute in (attribute for part in own for attribute in order[part::HALVES]):
-                score(attribute)
+            for part in own:
+                for attribute in order[part::HALVES]:
+                    score(attribute)
+                for score_other in beside[part::HALVES]:
+                    score_other()
 
         work_side_by_side(work, parts=HALVES, apart=self._threads != 1 and cells.sum() >= _LEAST_APART)
         return scores
 
-    def _score_larger(self, marginal: Marginal, answer: Probabilities) -> float:
+    def _score_larger(self, marginal: Marginal, probabilities: Probabilities) -> float:
         """Scores a marginal of three views or more."""
+        answer = answer_marginal(probabilities, marginal, self._views)
         errors, expected = self._compare(self._larger[marginal], answer)
         gain = float(expect_gains(np.abs(errors), expected, stddev=self._stddev).sum())
         return gain if self._views.is_of_groups(marginal) else BLOCKS_PART * gain

@@ -121,7 +121,7 @@ def test_columns_of_few_cells_are_asked_for_more_and_larger_marginals_when_plann
 
 @pytest.mark.parametrize(
     ("columns", "rounds", "turns"),
-    [(5, 0, 0), (5, 7, 7), (30, 80, 80), (35, 157, 79), (63, 40, 40), (64, 40, 20), (98, 111, 37)],
+    [(5, 0, 0), (5, 7, 7), (30, 80, 80), (35, 157, 79), (31, 40, 40), (32, 40, 20), (98, 111, 19)],
 )
 def test_questions_are_asked_together_when_they_or_columns_are_many(columns, rounds, turns):
     design = make_plan(make_table(300), settings=AnchorSettings(), epsilon=8.0).design
@@ -144,6 +144,18 @@ def test_last_fit_takes_more_steps_when_the_noise_is_weak():
     steps = [replace(design, scale=300 / strength).fit_steps for strength in (10, 20_000, 30_000, 40_000, 10**6)]
     assert steps == [400, 400, 600, 800, 800]
     assert replace(design, settings=FAST, scale=1e-6).fit_steps == 8
+
+
+def test_wide_tables_have_more_codes_and_fewer_but_longer_steps(monkeypatch):
+    design = replace(make_plan(make_table(300), settings=AnchorSettings()).design, scale=300 / 10**6)
+    widths = (500, 1_500, 2_000, 4_000, 40_000)
+    assert [design.choose_codes(width) for width in widths] == [3_000, 3_000, 4_000, 4_000, 500]
+    assert [anchor.choose_draft_codes(codes) for codes in (40, 2_400, 3_000, 5_000)] == [500, 600, 750, 750]
+    for width, steps, rate in ((300, 800, 0.1), (1_000, 533, 0.1), (2_000, 200, 0.2), (9_000, 100, 0.4)):
+        monkeypatch.setattr(anchor.AnchorDesign, "likely_width", width)
+        assert (design.fit_steps, design.fit_learning_rate) == (steps, pytest.approx(rate))
+        asked = replace(design, settings=AnchorSettings(fit_steps=30, fit_learning_rate=0.02))
+        assert (asked.fit_steps, asked.fit_learning_rate) == (30, 0.02)
 
 
 def test_columns_have_more_groups_when_they_are_few():
