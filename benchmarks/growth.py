@@ -80,8 +80,8 @@ def take_exponent(name: str, sizes: Sequence[float], seconds: Sequence[float], g
         name=name,
         unit="exponent",
         median=whole,
-        low=min(*slopes, whole),
-        high=max(*slopes, whole),
+        low=min((*slopes, whole)),
+        high=max((*slopes, whole)),
         runs=len(steps),
         goal=goal,
     )

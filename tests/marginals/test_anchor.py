@@ -151,7 +151,13 @@ def test_wide_tables_have_more_codes_and_fewer_but_longer_steps(monkeypatch):
     widths = (500, 1_500, 2_000, 4_000, 40_000)
     assert [design.choose_codes(width) for width in widths] == [3_000, 3_000, 4_000, 4_000, 500]
     assert [anchor.choose_draft_codes(codes) for codes in (40, 2_400, 3_000, 5_000)] == [500, 600, 750, 750]
-    for width, steps, rate in ((300, 800, 0.1), (1_000, 533, 0.1), (2_000, 200, 0.2), (9_000, 100, 0.4)):
+    for width, steps, rate in (
+        (300, 800, 0.1),
+        (500, 800, 0.1),
+        (800, 500, 0.1),
+        (2_000, 150, 4 / 15),
+        (9_000, 100, 0.4),
+    ):
         monkeypatch.setattr(anchor.AnchorDesign, "likely_width", width)
         assert (design.fit_steps, design.fit_learning_rate) == (steps, pytest.approx(rate))
         asked = replace(design, settings=AnchorSettings(fit_steps=30, fit_learning_rate=0.02))
