@@ -306,6 +306,7 @@ class AnchorDesign:
             **{key: value for key, value in asdict(self.settings).items() if value is not None},
             **chosen,
             "fit_steps": self.fit_steps,
+            "fit_learning_rate": self.fit_learning_rate,
             "information_weight": self.information_weight,
             "anchor": self.kind,
             "one_ways_noise_multiplier": self.one_ways_noise_multiplier,

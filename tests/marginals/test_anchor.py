@@ -160,6 +160,7 @@ def test_wide_tables_have_more_codes_and_fewer_but_longer_steps(monkeypatch):
     ):
         monkeypatch.setattr(anchor.AnchorDesign, "likely_width", width)
         assert (design.fit_steps, design.fit_learning_rate) == (steps, pytest.approx(rate))
+        assert design.summary()["fit_learning_rate"] == design.fit_learning_rate
         asked = replace(design, settings=AnchorSettings(fit_steps=30, fit_learning_rate=0.02))
         assert (asked.fit_steps, asked.fit_learning_rate) == (30, 0.02)
 

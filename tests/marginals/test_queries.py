@@ -3,6 +3,7 @@
 import functools
 import itertools
 import math
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -236,6 +237,20 @@ def test_tree_scores_leave_out_what_noise_of_one_ways_explains_when_computed_blo
                 gains[-1] += find_gain(left, expectation, stddev=0.5 * math.sqrt(len(own) * len(other)))
         expected.append(max(gains))
     assert watch.scores[0] == pytest.approx(np.array(expected), abs=1e-3)
+
+
+def test_scores_are_the_same_to_the_bit_when_one_process_or_two_take_them(monkeypatch):
+    monkeypatch.setattr(queries, "_LEAST_APART", 0)
+    forks: list[int] = []
+    fork = os.fork
+    monkeypatch.setattr(os, "fork", lambda: forks.append(1) or fork())
+    groups, probabilities = make_groups(60, sizes=SIZES, seed=1), make_probabilities(7, sizes=SIZES, seed=2)
+    more: dict[str, Any] = {"most_ways": 3, "asked": [(0, 2), (2, 4), (0, 4), (0, 3), (3, 4)], "ordered": (True,) * 5}
+    alone = ask_once(groups, probabilities, [], threads=1, **more)
+    assert not forks
+    assert np.array_equal(ask_once(groups, probabilities, [], threads=None, **more), alone)
+    assert len(forks) == 1
+    assert np.all(alone[-2:] != 0.0)  # larger marginals, of which each process has some
 
 
 def ask_once(
