@@ -403,22 +403,29 @@ def calibrate_anchor(
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FittedAnchor:
     """A generator fitted to its releases, by `losses`. `table` is for further discriminators, its rows never for the
-    output.
+    output. `is_short`: whether the fit was one of few steps, by plan.
     """
 
     table: ReleasedTable
     losses: list[ReleasedLoss]
     generator: CodeGenerator
+    is_short: bool = False
 
     def make_sampler(self, probabilities: Probabilities, *, certificate: Certificate | None = None) -> MixtureSampler:
         """Rows of fitted codes, few of pairs that answers say are empty; what is certified is the codes as they are.
+
+        Where a short fit left answers missed, rows are moved to them.
 
         Privacy: post-processing of releases. Shapes: (codes, width).
         """
         table = self.table
         empty = find_empty(table.measured, probabilities, records=table.records)
         return MixtureSampler(
-            probabilities=probabilities, coarsening=table.coarsening, certificate=certificate, empty=empty
+            probabilities=probabilities,
+            coarsening=table.coarsening,
+            certificate=certificate,
+            empty=empty,
+            answers=table.find_missed(probabilities) if self.is_short else {},
         )
 
 
@@ -497,7 +504,8 @@ def fit_anchor(
         threads=threads,
         meanwhile=meanwhile,
     )
-    return FittedAnchor(table=table, losses=losses, generator=generator)
+    is_short = design.fit_learning_rate > design.settings.fit_learning_rate
+    return FittedAnchor(table=table, losses=losses, generator=generator, is_short=is_short)
 
 
 def _play_rounds(

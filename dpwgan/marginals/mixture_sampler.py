@@ -1,9 +1,10 @@
 """Rows from a fitted mixture: numpy alone, so that sampling from a saved model needs no TensorFlow."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,9 @@ from dpwgan.errors import InputError
 from dpwgan.marginals.balance import balance, count_sweeps
 from dpwgan.marginals.coarsening import Coarsening
 from dpwgan.marginals.groups import GroupLayout, Marginal
+from dpwgan.marginals.loss import Probabilities
 from dpwgan.marginals.markov_tree import SystematicDraws
+from dpwgan.marginals.moves import Answers, count_moves, move_rows
 from dpwgan.marginals.zeros import Flags, Zeros
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.table.encoded import EncodedTable
@@ -21,7 +24,7 @@ from dpwgan.table.storage import cut_sizes
 
 MIXTURE_FILE = "mixture.npz"
 _GROUPS_FILE = "groups.json"
-_EMPTY = "empty"
+_EMPTY, _ANSWER = "empty", "answer"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -29,21 +32,24 @@ class MixtureSampler:
     """The fitted codes and the way back from groups to cells. It holds no rows, and released numbers alone.
 
     Shapes: `probabilities` (codes, width of the groups). `empty` are pairs of groups that rows should not have,
-    whatever is left of them in codes. `sweeps`: how often rows are brought into balance.
+    whatever is left of them in codes. `sweeps`: how often rows are brought into balance; `moves`: how often, where they
+    are not, rows are moved to `answers`, which codes miss.
     """
 
     probabilities: npt.NDArray[np.float32]
     coarsening: Coarsening
     certificate: Certificate | None = None
     empty: Zeros = field(default_factory=dict)
+    answers: Answers = field(default_factory=dict)
     sweeps: int = 0
+    moves: int = 0
 
     def prepare(self, rows: int) -> "MixtureSampler":
-        """The same for a table of so many rows: in balance, where that takes little of the time."""
+        """The same for a table of so many rows: in balance or moved, where that takes little of the time."""
         sizes = self.coarsening.sizes
         # Of one code each column is drawn by itself, as often as it should be.
         few = count_sweeps(rows, attributes=len(sizes), width=sum(sizes)) if len(self.probabilities) > 1 else 0
-        return replace(self, sweeps=few)
+        return replace(self, sweeps=few, moves=0 if few else count_moves(rows, answers=len(self.answers)))
 
     def sample(self, records: int, *, rng: np.random.Generator, chunk: int = 65_536) -> Iterator[EncodedTable]:
         """Draws rows in chunks, evenly over the codes and over each code's distributions.
@@ -70,9 +76,12 @@ class MixtureSampler:
         groups, sizes = self.draw_groups(codes, rng=rng), self.coarsening.sizes
         # A condition that few rows meet, or units, may take more rows than the table has.
         sweeps = min(self.sweeps, count_sweeps(len(codes), attributes=len(sizes), width=sum(sizes)))
+        moves = min(self.moves, count_moves(len(codes), answers=len(self.answers)))
         if sweeps:
             model = self.probabilities
             balance(groups, codes, probabilities=model, sizes=sizes, sweeps=sweeps, rng=rng, empty=self.empty)
+        elif moves:
+            move_rows(groups, self.answers, sizes=sizes, sweeps=moves, rng=rng)
         return self.coarsening.to_encoded(groups, rng=rng)
 
     def choose_codes(self, records: int, *, rng: np.random.Generator) -> npt.NDArray[np.int64]:
@@ -99,8 +108,12 @@ class MixtureSampler:
 
     def save(self, directory: Path) -> None:
         """Writes the codes and the groups into an existing folder."""
-        empty = {f"{_EMPTY} {left} {right}": flags for (left, right), flags in self.empty.items()}
-        np.savez(directory / MIXTURE_FILE, probabilities=self.probabilities, **empty)
+        pairs = {
+            f"{kind} {left} {right}": cells
+            for kind, of_pairs in ((_EMPTY, self.empty), (_ANSWER, self.answers))
+            for (left, right), cells in of_pairs.items()
+        }
+        np.savez(directory / MIXTURE_FILE, probabilities=self.probabilities, **pairs)
         (directory / _GROUPS_FILE).write_text(json.dumps(self.coarsening.to_document()))
 
     @classmethod
@@ -109,8 +122,8 @@ class MixtureSampler:
         with reading_saved():
             with np.load(directory / MIXTURE_FILE, allow_pickle=False) as archive:
                 probabilities = archive["probabilities"].astype(np.float32)
-                names = [name for name in archive.files if name.startswith(_EMPTY)]
-                empty: dict[Marginal, Flags] = {_read_pair(name): archive[name] for name in names}
+                empty: dict[Marginal, Flags] = _read_pairs(archive, _EMPTY)
+                answers: dict[Marginal, Probabilities] = _read_pairs(archive, _ANSWER)
             coarsening = Coarsening.from_document(json.loads((directory / _GROUPS_FILE).read_text()))
         starts = GroupLayout(coarsening.sizes).starts
         if probabilities.ndim != 2 or not len(probabilities) or probabilities.shape[1] != coarsening.width:
@@ -124,10 +137,21 @@ class MixtureSampler:
             for (left, right), flags in empty.items()
         ):
             raise InputError("the saved generator is damaged: its empty pairs do not fit its columns")
-        return cls(probabilities=probabilities, coarsening=coarsening, empty=empty)
+        if any(
+            shares.dtype != np.float32
+            or shares.shape != (sizes.get(left), sizes.get(right))
+            or not (np.all(shares >= 0) and np.isclose(shares.sum(dtype=np.float64), 1.0, atol=1e-3))
+            for (left, right), shares in answers.items()
+        ):
+            raise InputError("the saved generator is damaged: its answers do not fit its columns, or do not add to 1")
+        return cls(probabilities=probabilities, coarsening=coarsening, empty=empty, answers=answers)
 
 
-def _read_pair(name: str) -> tuple[int, int]:
-    """The pair that an array of the file is about."""
-    _, left, right = name.split()
-    return int(left), int(right)
+def _read_pairs(archive: Mapping[str, npt.NDArray[Any]], kind: str) -> dict[Marginal, npt.NDArray[Any]]:
+    """The file's arrays of one kind, by the pair that each is about."""
+    found: dict[Marginal, npt.NDArray[Any]] = {}
+    for name in archive:
+        if name.startswith(kind):
+            _, left, right = name.split()
+            found[int(left), int(right)] = archive[name]
+    return found

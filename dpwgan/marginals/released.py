@@ -18,8 +18,9 @@ from dpwgan.marginals.forbidden import add_implied, find_kinds, find_zeros, leav
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities
 from dpwgan.marginals.markov_tree import Edge, draw_first_codes, find_strongest_tree
-from dpwgan.marginals.measurements import GroupedRows, MeasuredMarginals
+from dpwgan.marginals.measurements import GroupedRows, MeasuredMarginals, answer_marginal
 from dpwgan.marginals.merging import MOST_CELLS, coarsen
+from dpwgan.marginals.moves import Answers
 from dpwgan.marginals.one_ways import OneWayPlan, measure_one_ways
 from dpwgan.marginals.public_prior import PublicPrior, choose_kept
 from dpwgan.marginals.simplex import project_on_simplex
@@ -31,6 +32,9 @@ from dpwgan.table.encoded import EncodedTable, RowRule
 from dpwgan.table.rows import Rows
 
 _LEAST_SHARE = 1e-9
+# Codes miss an answer where the mean squared error of its cells is more than so many times the variance of their noise:
+# a fit that has converged leaves half of that.
+_MISSED = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -98,6 +102,22 @@ class ReleasedTable:
         for left, right in self._measured_pairs():
             answers[self.layout.get_slice(left), self.layout.get_slice(right)] = self._project((left, right))
         return answers
+
+    def find_missed(self, probabilities: Probabilities) -> Answers:
+        """What measured pairs of rows should be: answers that codes miss by more than noise, of others what codes say.
+
+        Nothing where codes miss no answer. Privacy: post-processing of released answers.
+        Shapes: `probabilities` (codes, width).
+        """
+        found: dict[Marginal, npt.NDArray[np.float32]] = {}
+        missed = 0
+        for pair in self._measured_pairs():
+            found[pair] = answer_marginal(probabilities, pair, self.measured.views)
+            errors = (found[pair] - self.measured.get_shares(pair)) / self.measured.get_stddevs(pair)
+            if np.square(errors).mean() > _MISSED:
+                found[pair] = self._project(pair).astype(np.float32)
+                missed += 1
+        return found if missed else {}
 
     def find_tree(self, answers: Probabilities) -> list[Edge]:
         """Finds the tree of measured pairs that hang together most, by answers to all of them.

@@ -270,3 +270,30 @@ def test_codes_know_less_of_columns_when_information_weighs_more(kind):
         fitted = fit(encoded, make_plan(encoded, kind=kind, settings=settings))
         knowledge.append(add_up_information(fitted.generator.probabilities(), fitted.table.measured.views.own))
     assert knowledge[1] < 0.5 * knowledge[0]
+
+
+@pytest.mark.parametrize("stddevs_off", [0.9, 1.1])
+def test_rows_go_to_answers_of_which_codes_of_a_short_fit_miss_one_by_more_than_noise(monkeypatch, stddevs_off):
+    encoded = make_table(2_000, columns=NARROW)
+    settings = replace(FAST, rounds=2, fit_steps=None)
+    assert not fit(encoded, make_plan(encoded, settings=FAST)).is_short
+    assert not fit(encoded, make_plan(encoded, settings=replace(settings, codes=20))).is_short
+    monkeypatch.setattr(anchor, "_MOST_STEPPED_CELLS", 1)
+    fitted = fit(encoded, make_plan(encoded, settings=settings))
+    assert fitted.is_short
+    table, probabilities = fitted.table, fitted.generator.probabilities()
+    pairs = [pair for pair in table.measured if len(pair) == 2 and table.measured.views.is_of_groups(pair)]
+    for pair in pairs:
+        said = np.mean([np.outer(*(code[table.layout.get_slice(a)] for a in pair)) for code in probabilities], axis=0)
+        stddev = table.measured.get_stddevs(pair)
+        off = np.where(np.indices(said.shape).sum(axis=0) % 2, stddev, -stddev) * (pair == pairs[-1])
+        table.measured._shares[pair] = (said + stddevs_off * off).astype(np.float32)
+    wanted = fitted.make_sampler(probabilities).answers
+    assert wanted.keys() == (set(pairs) if stddevs_off > 1 else set())
+    assert not replace(fitted, is_short=False).make_sampler(probabilities).answers
+    for pair, shares in wanted.items():
+        # Other answers are met: there codes are as near.
+        answer = np.maximum(table.measured.get_shares(pair), 0)
+        assert np.abs(shares - answer / answer.sum()).sum() < (0.1 if pair == pairs[-1] else 1e-5)
+        assert shares.min() >= 0
+        assert shares.sum() == pytest.approx(1.0, abs=1e-5)

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from scipy import stats
 
 from dpwgan.errors import InputError
-from dpwgan.marginals import balance, mixture_sampler
+from dpwgan.marginals import balance, mixture_sampler, moves
 from dpwgan.marginals.merging import coarsen
 from dpwgan.marginals.mixture_sampler import MIXTURE_FILE, MixtureSampler
 from dpwgan.marginals.one_ways import plan_one_ways
@@ -28,7 +29,9 @@ def make_sampler(records: int = 600) -> MixtureSampler:
     coarsening = coarsen(one_ways, records=records, least_count=40.0)
     empty = {(0, 1): np.eye(*coarsening.sizes[:2], dtype=bool)}
     codes = make_probabilities(20, sizes=coarsening.sizes, seed=3)
-    return MixtureSampler(probabilities=codes, coarsening=coarsening, empty=empty)
+    answers = {(0, 2): make_probabilities(1, sizes=[coarsening.sizes[0] * coarsening.sizes[2]], seed=4)}
+    answers = {pair: shares.reshape(*(coarsening.sizes[a] for a in pair)) for pair, shares in answers.items()}
+    return MixtureSampler(probabilities=codes, coarsening=coarsening, empty=empty, answers=answers)
 
 
 def sample_groups(sampler: MixtureSampler, records: int, *, seed: int, chunk: int = 65_536) -> npt.NDArray[np.int32]:
@@ -53,6 +56,21 @@ def test_rows_are_in_balance_only_where_neither_the_table_nor_what_is_drawn_of_i
         prepared.draw_balanced(np.zeros(drawn, np.int64), rng=np.random.default_rng(0))
     assert balanced == [2, 1, 1]
     assert dataclasses.replace(sampler, probabilities=sampler.probabilities[:1]).prepare(10).sweeps == 0
+
+
+def test_rows_are_moved_to_answers_where_they_are_not_in_balance(monkeypatch):
+    sampler, done = make_sampler(), []
+    attributes = len(sampler.coarsening.sizes)
+    monkeypatch.setattr(balance, "_MOST_WORK", 100 * attributes**2)
+    monkeypatch.setattr(moves, "_MOST_WORK", 2 * 1_000)
+    for name in ("balance", "move_rows"):
+        note = partial(lambda name, *places, **more: done.append((name, more["sweeps"])), name)
+        monkeypatch.setattr(mixture_sampler, name, note)
+    for rows, drawn in ((60, 60), (200, 200), (500, 10), (10, 500), (200, 1_001), (1_001, 10)):
+        prepared = sampler.prepare(rows)
+        prepared.draw_balanced(np.zeros(drawn, np.int64), rng=np.random.default_rng(0))
+    assert done == [("balance", 1), ("move_rows", 4), ("move_rows", 2)]
+    assert not dataclasses.replace(sampler, answers={}).prepare(200).moves
 
 
 @pytest.mark.parametrize("records", [3, 20, 21, 2_000])
@@ -112,7 +130,7 @@ def test_sampler_holds_codes_and_groups_alone_when_looked_into():
     records = 601
     sampler = make_sampler(records)
     names = [part.name for part in dataclasses.fields(sampler)]
-    assert names == ["probabilities", "coarsening", "certificate", "empty", "sweeps"]
+    assert names == ["probabilities", "coarsening", "certificate", "empty", "answers", "sweeps", "moves"]
 
     def find_arrays(thing: object) -> list[npt.NDArray]:
         if isinstance(thing, np.ndarray):
@@ -142,11 +160,11 @@ def save(change: Callable[[npt.NDArray], npt.NDArray], name: str = "probabilitie
     return lambda directory: np.savez(directory / MIXTURE_FILE, **{name: change(make_sampler().probabilities)})
 
 
-def save_empty(name: str, flags: npt.NDArray) -> Callable[[Path], None]:
-    """What saves another array of empty pairs."""
+def save_pair(name: str, cells: npt.NDArray) -> Callable[[Path], None]:
+    """What saves another array about a pair."""
 
     def write(directory: Path) -> None:
-        np.savez(directory / MIXTURE_FILE, probabilities=make_sampler().probabilities, **{name: flags})
+        np.savez(directory / MIXTURE_FILE, probabilities=make_sampler().probabilities, **{name: cells})
 
     return write
 
@@ -161,10 +179,16 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
     "objects": save(lambda codes: np.array([{"a": 1}], dtype=object)),
     "not a number": save(lambda codes: codes * np.nan),
     "twice as much": save(lambda codes: codes * 2),
-    "empty pairs of other columns": save_empty("empty 0 99", np.zeros((2, 2), bool)),
-    "empty pairs of other groups": save_empty("empty 0 1", np.zeros((2, 99), bool)),
-    "empty pairs of no columns": save_empty("empty", np.zeros((2, 2), bool)),
-    "empty pairs in numbers": save_empty("empty 0 1", np.zeros(make_sampler().coarsening.sizes[:2])),
+    "empty pairs of other columns": save_pair("empty 0 99", np.zeros((2, 2), bool)),
+    "empty pairs of other groups": save_pair("empty 0 1", np.zeros((2, 99), bool)),
+    "empty pairs of no columns": save_pair("empty", np.zeros((2, 2), bool)),
+    "empty pairs in numbers": save_pair("empty 0 1", np.zeros(make_sampler().coarsening.sizes[:2])),
+    "answers of other columns": save_pair("answer 0 99", np.full((2, 2), 0.25, np.float32)),
+    "answers of other groups": save_pair("answer 0 1", np.full((2, 50), 0.01, np.float32)),
+    "answers that add to nothing": save_pair("answer 0 1", np.zeros(make_sampler().coarsening.sizes[:2], np.float32)),
+    "answers below 0": save_pair("answer 0 2", make_sampler().answers[0, 2] * np.float32(-1)),
+    "answers without a number": save_pair("answer 0 2", make_sampler().answers[0, 2] * np.float32("nan")),
+    "answers in double precision": save_pair("answer 0 2", make_sampler().answers[0, 2].astype(np.float64)),
     "negative": save(
         lambda codes: np.hstack([codes[:, :1] + codes[:, 1:2] + 1.0, 0 * codes[:, 1:2] - 1.0, codes[:, 2:]])
     ),
@@ -177,6 +201,9 @@ def test_saved_sampler_is_the_same_when_loaded(tmp_path):
     loaded = MixtureSampler.load(tmp_path)
     assert np.array_equal(loaded.probabilities, sampler.probabilities)
     assert {pair: flags.tolist() for pair, flags in loaded.empty.items()} == {(0, 1): sampler.empty[0, 1].tolist()}
+    assert {pair: shares.tolist() for pair, shares in loaded.answers.items()} == {
+        (0, 2): sampler.answers[0, 2].tolist()
+    }
     codes = sampler.choose_codes(500, rng=np.random.default_rng(1))
     drawn = [one.prepare(500).draw_balanced(codes, rng=np.random.default_rng(2)) for one in (sampler, loaded)]
     assert np.array_equal(drawn[0].codes, drawn[1].codes)
