@@ -19,7 +19,7 @@ Answers = Mapping[Marginal, npt.NDArray[np.float32]]
 """Of pairs of attributes which share of rows each cell should have. Shapes: one axis an attribute."""
 
 # How often all answers are gone through, and at most so many comparisons of a row with an answer in all.
-_MOST_SWEEPS, _MOST_WORK = 4, 1.2e9
+_MOST_SWEEPS, _MOST_WORK = 4, 8e8
 # The part of the rows that are too many in a cell which may leave it at a time: each answer moves them by itself.
 _HASTE = 0.5
 # Answers of which no more than this share of rows lies elsewhere are left alone.

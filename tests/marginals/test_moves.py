@@ -105,7 +105,7 @@ def test_cells_that_should_be_empty_lose_their_rows():
 
 @pytest.mark.parametrize(
     ("rows", "answers", "sweeps"),
-    [(20_000, 130, 4), (661_968, 190, 4), (10**7, 60, 1), (10**8, 60, 0), (1_000, 0, 0), (0, 9, 0)],
+    [(20_000, 130, 4), (661_968, 190, 3), (10**7, 30, 1), (10**8, 60, 0), (1_000, 0, 0), (0, 9, 0)],
 )
 def test_rows_of_very_large_tables_are_left_where_they_are(rows, answers, sweeps):
     assert count_moves(rows, answers=answers) == sweeps
