@@ -68,9 +68,9 @@ _ROUNDS_FACTOR = 0.4
 _MOST_ROUNDS, _MOST_ROUNDS_OF_ALL = 80, 160
 _PAIRS_A_ROUND = 4
 # Questions go by the same scores, and their answers are fitted together, where rounds are many, or columns, so that
-# those which are worst seldom have to do with each other.
+# those which are worst seldom have to do with each other; by pairs of columns as long as so many turns are left.
 _MOST_TURNS = 80
-_COLUMNS_A_QUESTION = 16
+_COLUMNS_A_QUESTION, _PAIRS_A_QUESTION, _LEAST_TURNS = 16, 300, 10
 # Three-way marginals pay where the noise of an answer is far below a group.
 _STRENGTH_FOR_THREE_WAYS = 3_000.0
 # Larger ones pay where all their cells have this strength; columns of few cells are asked for more often, too.
@@ -152,7 +152,9 @@ class AnchorDesign:
     @property
     def turns(self) -> int:
         """How often the draft is fitted to new answers: to some at once, where there are many."""
-        at_once = max(math.ceil(self.rounds / _MOST_TURNS), self.attributes // _COLUMNS_A_QUESTION, 1)
+        by_pairs = min(math.comb(self.attributes, 2) // _PAIRS_A_QUESTION, self.rounds // _LEAST_TURNS)
+        by_columns = max(self.attributes // _COLUMNS_A_QUESTION, by_pairs)
+        at_once = max(math.ceil(self.rounds / _MOST_TURNS), by_columns, 1)
         return math.ceil(self.rounds / at_once)
 
     @property

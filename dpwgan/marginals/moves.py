@@ -5,7 +5,7 @@ A mixture has far fewer codes than such a table has rows, and steps of its fit a
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,18 +14,21 @@ from dpwgan.marginals.draws import find_on_scale
 from dpwgan.marginals.groups import Marginal
 
 Groups = npt.NDArray[np.int32]
+Integers = npt.NDArray[np.int64]
 Cells = npt.NDArray[np.float64]
 Answers = Mapping[Marginal, npt.NDArray[np.float32]]
 """Of pairs of attributes which share of rows each cell should have. Shapes: one axis an attribute."""
 
 # How often all answers are gone through, and at most so many comparisons of a row with an answer in all.
-_MOST_SWEEPS, _MOST_WORK = 4, 8e8
-# The part of the rows that are too many in a cell which may leave it at a time: each answer moves them by itself.
-_HASTE = 0.5
+_MOST_SWEEPS, _MOST_WORK = 6, 1.3e9
+# How many parts rows are in: an answer is held against one of them at a time, as each moves rows by itself.
+_PARTS = 2
 # Answers of which no more than this share of rows lies elsewhere are left alone.
 _LEAST_MISSED = 0.005
 # A cell has rows too many from this many on: fewer are a matter of rounding.
 _LEAST_SURPLUS = 0.5
+# What a row weighs in a cell that should have no more than so few of them, beside one too many elsewhere: 1 at most.
+_FEE, _LEAST_SHARE = 20.0, 1e-6
 
 
 def count_moves(rows: int, *, answers: int) -> int:
@@ -37,19 +40,21 @@ def move_rows(groups: Groups, answers: Answers, *, sizes: Sequence[int], sweeps:
     """Moves rows, in place, from cells of pairs that have too many to those that have too few.
 
     A row changes one of its groups, to one that an answer wants more of beside another of its groups, if all answers
-    about this attribute together are then nearer: in squares over what each cell should have.
-    Shapes: `groups` (n, attributes). Privacy: post-processing of released answers.
+    about this attribute together are then nearer: in squares over the root of what each cell should have, halfway from
+    chi-squared to plain squares, and in rows that are where none should be.
+    Shapes: `groups` (n, attributes), rows in any order that has nothing to do with them.
+    Privacy: post-processing of released answers.
     Source: Zhang et al. 2021, "PrivSyn" (records updated towards noisy marginals), here of a fitted mixture's rows, and
       each with a look at what other answers say; Voas and Williamson 2000 (moves that lessen an error).
     """
     sides: defaultdict[int, list[_Side]] = defaultdict(list)
     for (left, right), shares in answers.items():
-        wanted = shares * (len(groups) / float(shares.sum(dtype=np.float64)))
+        wanted = shares.ravel() * (len(groups) / float(shares.sum(dtype=np.float64)))
         cells = groups[:, left].astype(np.int64) * sizes[right] + groups[:, right]
-        missing = wanted - np.bincount(cells, minlength=wanted.size).reshape(wanted.shape)
-        price = 1.0 / (wanted + 1.0)
-        sides[left].append(_Side(right, wanted.T, missing.T, price.T))
-        sides[right].append(_Side(left, wanted, missing, price))
+        missing = wanted - np.bincount(cells, minlength=wanted.size)
+        price, fee = 1.0 / np.sqrt(wanted + 1.0), np.where(shares.ravel() < _LEAST_SHARE, _FEE, 0.0)
+        sides[left].append(_Side(right, shares.shape, 0, wanted, missing, price, fee))
+        sides[right].append(_Side(left, shares.shape, 1, wanted, missing, price, fee))
     for _ in range(sweeps):
         for attribute in rng.permutation(sorted(sides)):
             for side in sides[attribute]:
@@ -57,37 +62,61 @@ def move_rows(groups: Groups, answers: Answers, *, sizes: Sequence[int], sweeps:
 
 
 class _Side(NamedTuple):
-    """An answer as one of its attributes sees it. Shapes: (groups beside it, own groups)."""
+    """An answer as one of its attributes sees it, which is at `axis`. Both see the same cells. Shapes: (cells,)."""
 
     other: int
+    shape: tuple[int, ...]
+    axis: int
     wanted: Cells
     missing: Cells
     price: Cells
+    fee: Cells
+
+    def find_cells(self, own: npt.NDArray[np.integer[Any]], beside: Groups) -> Integers:
+        """Where groups lie together. Shapes: (m,) each."""
+        first, second = (own, beside) if self.axis == 0 else (beside, own)
+        cells = first * np.int64(self.shape[1])
+        cells += second
+        return cells
+
+    def lay_out(self, cells: Cells) -> Cells:
+        """The same cells as a table. Shapes: (groups beside, own groups)."""
+        table = cells.reshape(self.shape)
+        return table.T if self.axis == 0 else table
+
+    def weigh(self, cells: Integers, rows: int) -> Cells:
+        """What the error grows by for a row more in each cell, or for one less. Shapes: (m,)."""
+        off = 1.0 - 2.0 * rows * self.missing.take(cells)
+        grown: Cells = self.price.take(cells) * off + rows * self.fee.take(cells)
+        return grown
 
 
 def _move(groups: Groups, attribute: int, side: _Side, sides: Sequence[_Side], *, rng: np.random.Generator) -> None:
     """Moves rows for one answer where all `sides` are nearer for it."""
-    own, beside = groups[:, attribute], groups[:, side.other]
     surplus = -side.missing
     if np.maximum(surplus, 0.0).sum() < _LEAST_MISSED * len(groups):
         return
-    leaving = np.where(surplus > _LEAST_SURPLUS, _HASTE * surplus / np.maximum(side.wanted + surplus, 1.0), 0.0)
-    lacking = np.maximum(side.missing, 0.0)
-    leaving[~lacking.any(axis=1)] = 0.0
-    moved = np.flatnonzero(rng.random(len(groups), np.float32) < leaving.astype(np.float32)[beside, own])
+    part = int(rng.integers(_PARTS))
+    first, last = len(groups) * part // _PARTS, len(groups) * (part + 1) // _PARTS
+    own, beside = (groups[first:last, column] for column in (attribute, side.other))
+    leaving = np.where(surplus > _LEAST_SURPLUS, surplus / np.maximum(side.wanted + surplus, 1.0), 0.0)
+    lacking = np.maximum(side.lay_out(side.missing), 0.0)
+    side.lay_out(leaving)[~lacking.any(axis=1)] = 0.0
+    odds = leaving.astype(np.float32).take(side.find_cells(own, beside))
+    moved = np.flatnonzero(rng.random(last - first, np.float32) < odds)
     if not len(moved):
         return
     rows, places = np.unique(beside[moved], return_inverse=True)
     old, new = own[moved], find_on_scale(lacking[rows], places, places + rng.random(len(moved)))
+    moved += first
     change = np.zeros(len(moved))
-    for other, _, missing, price in sides:
-        given = groups[moved, other]
-        change += price[given, new] * (1.0 - 2.0 * missing[given, new])
-        change += price[given, old] * (1.0 + 2.0 * missing[given, old])
+    for each in sides:
+        given = groups[moved, each.other]
+        change += each.weigh(each.find_cells(new, given), 1) + each.weigh(each.find_cells(old, given), -1)
     better = change < 0
     moved, old, new = moved[better], old[better], new[better]
-    for other, _, missing, _ in sides:
-        given = groups[moved, other]
-        np.add.at(missing, (given, old), 1.0)
-        np.subtract.at(missing, (given, new), 1.0)
+    for each in sides:
+        given = groups[moved, each.other]
+        for left, rows_more in ((old, 1), (new, -1)):
+            each.missing[:] += rows_more * np.bincount(each.find_cells(left, given), minlength=len(each.missing))
     groups[moved, attribute] = new

@@ -121,7 +121,17 @@ def test_columns_of_few_cells_are_asked_for_more_and_larger_marginals_when_plann
 
 @pytest.mark.parametrize(
     ("columns", "rounds", "turns"),
-    [(5, 0, 0), (5, 7, 7), (30, 80, 80), (35, 157, 79), (31, 40, 40), (32, 40, 20), (98, 111, 19)],
+    [
+        (5, 0, 0),
+        (5, 7, 7),
+        (30, 80, 80),
+        (35, 157, 79),
+        (31, 40, 40),
+        (32, 40, 20),
+        (98, 24, 4),
+        (98, 51, 9),
+        (98, 111, 11),
+    ],
 )
 def test_questions_are_asked_together_when_they_or_columns_are_many(columns, rounds, turns):
     design = make_plan(make_table(300), settings=AnchorSettings(), epsilon=8.0).design

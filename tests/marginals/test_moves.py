@@ -77,7 +77,7 @@ def test_what_is_missing_is_kept_up_with_every_move(monkeypatch):
 
     def look(groups, attribute, side, sides, *, rng):
         left, right = sorted((attribute, side.other))
-        missing = side.missing if attribute == right else side.missing.T
+        missing = side.lay_out(side.missing) if attribute == right else side.lay_out(side.missing).T
         wanted = answers[left, right].astype(np.float64) * len(groups)
         told.append(np.abs(missing - (wanted - share(groups, (left, right)) * len(groups))).max())
         move(groups, attribute, side, sides, rng=rng)
@@ -103,9 +103,63 @@ def test_cells_that_should_be_empty_lose_their_rows():
     assert share(groups, (0, 1))[wanted == 0].sum() < 0.01
 
 
+def list_against_each_other() -> Answers:
+    """One answer has empty cells, and nothing without rows there meets the two others."""
+    tied = np.hstack([np.diag([0.25] * 4), np.zeros((4, 2))])
+    wanted = np.full((4, 5), 0.05)
+    wanted[0, 0] = wanted[1, 1] = 0.055
+    wanted[0, 1] = wanted[1, 0] = 0.045
+    return {
+        pair: shares.astype(np.float32)
+        for pair, shares in (
+            ((0, 1), tied),
+            ((0, 2), wanted),
+            ((1, 2), np.vstack([wanted[[1, 0, 2, 3]], wanted[:2] * 0])),
+        )
+    }
+
+
+def draw_tied(seed: int) -> Groups:
+    """Rows whose first two attributes are the same."""
+    groups = draw_apart(seed)
+    groups[:, 1] = groups[:, 0]
+    return groups
+
+
+@pytest.mark.parametrize(("fee", "least", "most"), [(None, 0.0, 0.001), (0.0, 0.003, 1.0)])
+def test_rows_stay_out_of_empty_cells_whatever_other_answers_want(monkeypatch, fee, least, most):
+    """Without the fee they would not."""
+    if fee is not None:
+        monkeypatch.setattr(moves, "_FEE", fee)
+    answers, groups = list_against_each_other(), draw_tied(2)
+    move_rows(groups, answers, sizes=SIZES, sweeps=6, rng=np.random.default_rng(1))
+    assert least <= share(groups, (0, 1))[answers[0, 1] == 0].sum() <= most
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_what_a_row_more_or_less_weighs_is_what_the_error_grows_by(axis):
+    rng = np.random.default_rng(4)
+    wanted, rows = rng.integers(0, 9, (3, 4)).astype(np.float64), rng.integers(0, 9, (3, 4)).astype(np.float64)
+    fee = np.where(wanted == 0, 20.0, 0.0)
+
+    def find_error(rows: npt.NDArray[np.float64]) -> float:
+        return float((np.square(rows - wanted) / np.sqrt(wanted + 1.0) + fee * rows).sum())
+
+    price = 1.0 / np.sqrt(wanted + 1.0)
+    side = moves._Side(1 - axis, (3, 4), axis, wanted.ravel(), (wanted - rows).ravel(), price.ravel(), fee.ravel())
+    for first, second in np.ndindex(3, 4):
+        own, beside = np.array([(first, second)], np.int32).T[[axis, 1 - axis]]
+        for change in (1, -1):
+            after = rows.copy()
+            after[first, second] += change
+            grown = side.weigh(side.find_cells(own, beside), change)
+            assert grown == pytest.approx([find_error(after) - find_error(rows)])
+    assert side.lay_out(side.wanted).shape == ((4, 3) if axis == 0 else (3, 4))
+
+
 @pytest.mark.parametrize(
     ("rows", "answers", "sweeps"),
-    [(20_000, 130, 4), (661_968, 190, 3), (10**7, 30, 1), (10**8, 60, 0), (1_000, 0, 0), (0, 9, 0)],
+    [(20_000, 130, 6), (661_968, 190, 5), (10**7, 30, 2), (10**8, 60, 0), (1_000, 0, 0), (0, 9, 0)],
 )
 def test_rows_of_very_large_tables_are_left_where_they_are(rows, answers, sweeps):
     assert count_moves(rows, answers=answers) == sweeps
