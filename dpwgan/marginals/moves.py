@@ -117,6 +117,6 @@ def _move(groups: Groups, attribute: int, side: _Side, sides: Sequence[_Side], *
     moved, old, new = moved[better], old[better], new[better]
     for each in sides:
         given = groups[moved, each.other]
-        for left, rows_more in ((old, 1), (new, -1)):
-            each.missing[:] += rows_more * np.bincount(each.find_cells(left, given), minlength=len(each.missing))
+        np.add.at(each.missing, each.find_cells(old, given), 1.0)
+        np.subtract.at(each.missing, each.find_cells(new, given), 1.0)
     groups[moved, attribute] = new
