@@ -13,6 +13,7 @@ Source: Moser and Tardos 2010 (resampling what is broken); Guo, Jerrum, Liu 2019
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,14 +21,16 @@ import polars as pl
 
 from dpwgan.app.logs import LOGGER
 from dpwgan.errors import SpecsError, UsageError, quote
-from dpwgan.marginals.mixture_sampler import MixtureSampler
+from dpwgan.marginals.mixture_sampler import Draft, MixtureSampler
 from dpwgan.methods.base import FittedSynthesizer
+from dpwgan.privacy.randomness import branch
 from dpwgan.table.conditions import ConditionError
 from dpwgan.table.encoded import EncodedTable, join
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.rules import RuleBook, read_condition
 from dpwgan.table.schema import Rule, Schema
-from dpwgan.table.storage import cut_sizes
+from dpwgan.table.storage import cut, cut_sizes
+from dpwgan.table.threads import map_in_order
 
 Flags = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.int64]
@@ -72,6 +75,14 @@ class _Drawn:
         self.known = pl.concat([self.known, others.known])[places]
 
 
+class Part(NamedTuple):
+    """Rows to be drawn: which of all they are, with what randomness, and of which draft, if there is one."""
+
+    places: slice
+    draft: Draft | None
+    rng: np.random.Generator
+
+
 class RowSource:
     """A model's rows as cells, each of which keeps the rules of the specs and, if there is one, a condition.
 
@@ -81,7 +92,8 @@ class RowSource:
     def __init__(
         self, fitted: FittedSynthesizer, encoder: TableEncoder, *, rows: int, where: str | None = None
     ) -> None:
-        self._fitted = fitted.prepare(rows) if isinstance(fitted, MixtureSampler) else fitted
+        self._fitted = fitted
+        self._mixture = fitted.prepare(rows) if isinstance(fitted, MixtureSampler) else None
         self._encoder = encoder
         self._rules = encoder.rules if where is None else _add_condition(encoder, where)
         # The condition comes after the rules.
@@ -94,33 +106,56 @@ class RowSource:
         """Whether there is a condition: a row drawn may then cost many."""
         return self._where is not None
 
-    def draw(self, rows: int, *, first_record: int, rng: np.random.Generator) -> pl.DataFrame:
+    def cut(self, rows: int, *, step: int, rng: np.random.Generator, threads: int | None) -> Iterator["Part"]:
+        """Cuts rows into parts for `draw`, of a step at most, each with a stream of randomness of its own.
+
+        Where the model moves rows together, more at a time than a step, their drafts come with the parts.
+        """
+        model = self._mixture
+        if model is None or not model.moves:
+            yield from (Part(places, None, branch(rng)) for places in cut(rows, size=step))
+            return
+        of_drafts = branch(rng)
+        tasks = ((size, branch(of_drafts)) for size in cut_sizes(rows, most=model.count_together(rows)))
+        first = 0
+        for draft in map_in_order(lambda task: model.draft(task[0], rng=task[1]), tasks, threads=threads):
+            for places in cut(len(draft.codes), size=step):
+                whole = slice(first + places.start, first + places.stop)
+                yield Part(whole, draft.take(places), branch(rng))
+            first += len(draft.codes)
+
+    def draw(
+        self, rows: int, *, first_record: int, rng: np.random.Generator, draft: Draft | None = None
+    ) -> pl.DataFrame:
         """Draws so many rows, those from `first_record` on, and checks each cell and rule again.
 
         Raises: SpecsError if the model hardly ever keeps the rules, UsageError if that is for the condition.
         """
         if not self._rules:
-            chunks = self._fitted.sample(rows, rng=rng)
+            chunks = (encoded for encoded, _ in self._sample(rows, draft, rng=rng))
             return pl.concat(self._encoder.decode_chunks(chunks, rng, first_record=first_record))
-        encoded, known = self._draw_kept(rows, rng=rng)
+        encoded, known = self._draw_kept(rows, draft, rng=rng)
         frame = self._encoder.decode(encoded, rng, first_record=first_record, known=known)
         self._encoder.validate(frame)
         return frame
 
-    def _draw_kept(self, rows: int, *, rng: np.random.Generator) -> tuple[EncodedTable, pl.DataFrame]:
+    def _draw_kept(
+        self, rows: int, draft: Draft | None, *, rng: np.random.Generator
+    ) -> tuple[EncodedTable, pl.DataFrame]:
         """So many rows that keep all rules, and the cells of theirs that rules have seen."""
         parts: list[_Drawn] = []
         kept = passed = drawn = 0
         broken = np.zeros(len(self._rules.rules), np.int64)
         size = rows
         while kept < rows:
-            for mended, counts in self._draw_mended(size, rng=rng):
+            for mended, counts in self._draw_mended(size, draft, rng=rng):
                 drawn += mended.encoded.records
                 broken += counts
                 passing = np.flatnonzero(~mended.broken.any(axis=0))
                 passed += len(passing)
                 parts.append(mended.take(passing[: rows - kept]))
                 kept += parts[-1].encoded.records
+            draft = None
             if kept < rows and drawn >= _LEAST_DRAWN and passed < _LEAST_SHARE * drawn:
                 self._refuse(int(broken.argmax()), passed=passed, drawn=drawn)
             size = min(_MOST_DRAWN, 16 + round(1.1 * (rows - kept) * drawn / max(passed, 1)))
@@ -128,18 +163,28 @@ class RowSource:
             self._tell(broken / drawn)
         return join([part.encoded for part in parts]), pl.concat([part.known for part in parts])
 
-    def _draw_mended(self, records: int, *, rng: np.random.Generator) -> Iterator[tuple["_Drawn", Codes]]:
+    def _draw_mended(
+        self, records: int, draft: Draft | None, *, rng: np.random.Generator
+    ) -> Iterator[tuple["_Drawn", Codes]]:
         """Rows, mended as far as they can be, and how many of them kept each rule only by moving shares, or not."""
-        model = self._fitted
-        if not isinstance(model, MixtureSampler):
-            for encoded in model.sample(records, rng=rng):
-                drawn = self._judge(encoded, np.zeros(encoded.records, np.int64), rng=rng)
-                yield drawn, drawn.broken.sum(axis=1)
+        for encoded, codes in self._sample(records, draft, rng=rng):
+            drawn = self._judge(encoded, codes, rng=rng)
+            yield (
+                drawn,
+                drawn.broken.sum(axis=1) if self._mixture is None else self._mend(self._mixture, drawn, rng=rng),
+            )
+
+    def _sample(
+        self, records: int, draft: Draft | None, *, rng: np.random.Generator
+    ) -> Iterator[tuple[EncodedTable, Codes]]:
+        """Rows of the model, those of the draft if there is one, and their codes."""
+        model = self._mixture
+        if model is None:
+            yield from ((part, np.zeros(part.records, np.int64)) for part in self._fitted.sample(records, rng=rng))
             return
-        for size in cut_sizes(records, most=_MOST_DRAWN):
-            codes = model.choose_codes(size, rng=rng)
-            drawn = self._judge(model.draw_balanced(codes, rng=rng), codes, rng=rng)
-            yield drawn, self._mend(model, drawn, rng=rng)
+        sizes = cut_sizes(records, most=_MOST_DRAWN)
+        for own in (model.draft(size, rng=rng) for size in sizes) if draft is None else [draft]:
+            yield model.to_encoded(own, rng=rng), own.codes
 
     def _mend(self, model: MixtureSampler, drawn: "_Drawn", *, rng: np.random.Generator) -> Codes:
         """Mends rows of codes in place, and says how many broke each rule when all that moves no share was done."""

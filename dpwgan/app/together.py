@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from dpwgan.app.sampling import RowSource
+from dpwgan.app.sampling import Part, RowSource
 from dpwgan.errors import SpecsError
 from dpwgan.privacy.randomness import branch
 from dpwgan.table.distinct import find_alike, tell_apart
@@ -25,7 +25,6 @@ from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.forms import list_forms, read_kinds
 from dpwgan.table.schema import UnitColumn
 from dpwgan.table.source import choose_step
-from dpwgan.table.storage import cut
 from dpwgan.table.threads import map_in_order
 
 Integers = npt.NDArray[np.int64]
@@ -52,12 +51,11 @@ def draw_chunks(
         tasks = ((part, branch(rng)) for part in cut_units(drawn, step=step))
         return map_in_order(lambda task: units.draw(*task[0], rng=task[1]), tasks, threads=threads)
 
-    def make(part: tuple[slice, np.random.Generator]) -> pl.DataFrame:
-        places, own = part
-        return source.draw(places.stop - places.start, first_record=places.start, rng=own)
+    def make(part: Part) -> pl.DataFrame:
+        first, last = part.places.start, part.places.stop
+        return source.draw(last - first, first_record=first, rng=part.rng, draft=part.draft)
 
-    parts = ((places, branch(rng)) for places in cut(rows, size=step))
-    return map_in_order(make, parts, threads=threads)
+    return map_in_order(make, source.cut(rows, step=step, rng=rng, threads=threads), threads=threads)
 
 
 class UnitSource:

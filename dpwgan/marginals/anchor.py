@@ -97,7 +97,7 @@ _FIT_STEPS, _MOST_FIT_STEPS = 400, 800
 _STRENGTH_FOR_STEPS = 20_000.0
 # Of many cells of codes there are fewer steps, and longer ones: codes are records of a tree at first, and of a wide
 # table more such records say more than steps do.
-_LEAST_FIT_STEPS, _MOST_STEPPED_CELLS = 100, 1.2e9
+_LEAST_FIT_STEPS, _MOST_STEPPED_CELLS = 50, 1.2e9
 
 # Time, measured as CPU seconds of two busy cores on the tables adult, ACS, IPUMS, RAND HIE and made-up censuses of 98
 # columns, at epsilon 1, by benchmarks/estimates.py. Groups that a number had, and that columns of many codes had: all

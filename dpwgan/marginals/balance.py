@@ -5,6 +5,7 @@ What chance does in drawing a table's rows is a part of its error that no budget
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +35,7 @@ def count_sweeps(rows: int, *, attributes: int, width: int) -> int:
 
 
 def balance(
-    groups: npt.NDArray[np.int32],
+    groups: npt.NDArray[np.integer[Any]],
     codes: Integers,
     *,
     probabilities: npt.NDArray[np.float32],
@@ -79,7 +80,7 @@ def balance(
             groups[moved, attribute] = others[moved]
 
 
-def find_rows(groups: npt.NDArray[np.int32], empty: Zeros) -> Integers:
+def find_rows(groups: npt.NDArray[np.integer[Any]], empty: Zeros) -> Integers:
     """The rows that have a pair of groups which is empty. Shapes: `groups` (n, attributes)."""
     found = np.zeros(len(groups), np.bool_)
     for (left, right), flags in empty.items():

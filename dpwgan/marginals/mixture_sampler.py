@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,20 @@ from dpwgan.table.storage import cut_sizes
 MIXTURE_FILE = "mixture.npz"
 _GROUPS_FILE = "groups.json"
 _EMPTY, _ANSWER = "empty", "answer"
+# Rows that are moved together have so many groups in all at most: 64 megabytes of them.
+_MOST_TOGETHER = 1 << 25
+_MOST_SHORT = 1 << 16
+
+
+class Draft(NamedTuple):
+    """Rows that are drawn as groups, not yet as cells. Shapes: `codes` (n,), that of each; `groups` (n, attributes)."""
+
+    codes: npt.NDArray[np.int64]
+    groups: npt.NDArray[np.integer[Any]]
+
+    def take(self, rows: slice) -> "Draft":
+        """Some of the rows, which lie where they lay."""
+        return Draft(self.codes[rows], self.groups[rows])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,7 +75,7 @@ class MixtureSampler:
         Source: Madow and Madow 1944 (systematic sampling).
         """
         for size in cut_sizes(records, most=chunk):
-            yield self.draw_balanced(self.choose_codes(size, rng=rng), rng=rng)
+            yield self.to_encoded(self.draft(size, rng=rng), rng=rng)
 
     def draw_again(self, encoded: EncodedTable, *, rng: np.random.Generator) -> EncodedTable:
         """Draws other rows of the same groups of cells. Privacy: post-processing."""
@@ -71,9 +85,17 @@ class MixtureSampler:
         """Draws a row of each code. Shapes: (n,). Privacy: post-processing."""
         return self.coarsening.to_encoded(self.draw_groups(codes, rng=rng), rng=rng)
 
-    def draw_balanced(self, codes: npt.NDArray[np.int64], *, rng: np.random.Generator) -> EncodedTable:
-        """As `draw_of`, of all rows of a table or of a large part: pairs of groups come up less by chance."""
-        groups, sizes = self.draw_groups(codes, rng=rng), self.coarsening.sizes
+    def count_together(self, rows: int) -> int:
+        """Of how many of so many rows a draft should be: all, or like parts of them."""
+        return -(-rows // -(-rows * len(self.coarsening.sizes) // _MOST_TOGETHER))
+
+    def draft(self, records: int, *, rng: np.random.Generator) -> Draft:
+        """Draws groups for all rows of a table or for a large part: pairs of groups come up less by chance.
+
+        Privacy: post-processing.
+        """
+        codes, sizes = self.choose_codes(records, rng=rng), self.coarsening.sizes
+        groups = self.draw_groups(codes, rng=rng)
         # A condition that few rows meet, or units, may take more rows than the table has.
         sweeps = min(self.sweeps, count_sweeps(len(codes), attributes=len(sizes), width=sum(sizes)))
         moves = min(self.moves, count_moves(len(codes), answers=len(self.answers)))
@@ -81,8 +103,12 @@ class MixtureSampler:
             model = self.probabilities
             balance(groups, codes, probabilities=model, sizes=sizes, sweeps=sweeps, rng=rng, empty=self.empty)
         elif moves:
-            move_rows(groups, self.answers, sizes=sizes, sweeps=moves, rng=rng)
-        return self.coarsening.to_encoded(groups, rng=rng)
+            move_rows(groups, self.answers, sweeps=moves, rng=rng)
+        return Draft(codes, groups)
+
+    def to_encoded(self, draft: Draft, *, rng: np.random.Generator) -> EncodedTable:
+        """Draws cells of the groups of a draft. Privacy: post-processing."""
+        return self.coarsening.to_encoded(draft.groups, rng=rng)
 
     def choose_codes(self, records: int, *, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         """The code of each row, in random order. Shapes: (records,)."""
@@ -93,12 +119,14 @@ class MixtureSampler:
         rng.shuffle(chosen)
         return chosen
 
-    def draw_groups(self, codes: npt.NDArray[np.int64], *, rng: np.random.Generator) -> npt.NDArray[np.int32]:
+    def draw_groups(self, codes: npt.NDArray[np.int64], *, rng: np.random.Generator) -> npt.NDArray[np.integer[Any]]:
         """Draws a row of groups of each code. Shapes: (n,) to (n, attributes)."""
         # A few rows have fewer codes than there are.
         used, places = np.unique(codes, return_inverse=True)
         draws, probabilities = SystematicDraws(places, count=len(used)), self.probabilities[used]
-        groups = np.empty((len(codes), len(self.coarsening.sizes)), np.int32, order="F")
+        groups: npt.NDArray[np.integer[Any]]
+        kind = np.uint16 if max(self.coarsening.sizes) <= _MOST_SHORT else np.int32
+        groups = np.empty((len(codes), len(self.coarsening.sizes)), kind, order="F")
         start = 0
         for attribute, size in enumerate(self.coarsening.sizes):
             table = probabilities[:, start : start + size].astype(np.float64)

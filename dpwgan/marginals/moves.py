@@ -13,14 +13,14 @@ import numpy.typing as npt
 from dpwgan.marginals.draws import find_on_scale
 from dpwgan.marginals.groups import Marginal
 
-Groups = npt.NDArray[np.int32]
+Groups = npt.NDArray[np.integer[Any]]
 Integers = npt.NDArray[np.int64]
 Cells = npt.NDArray[np.float64]
 Answers = Mapping[Marginal, npt.NDArray[np.float32]]
 """Of pairs of attributes which share of rows each cell should have. Shapes: one axis an attribute."""
 
 # How often all answers are gone through, and at most so many comparisons of a row with an answer in all.
-_MOST_SWEEPS, _MOST_WORK = 6, 1.3e9
+_MOST_SWEEPS, _MOST_WORK = 12, 2.7e9
 # How many parts rows are in: an answer is held against one of them at a time, as each moves rows by itself.
 _PARTS = 2
 # Answers of which no more than this share of rows lies elsewhere are left alone.
@@ -36,7 +36,7 @@ def count_moves(rows: int, *, answers: int) -> int:
     return min(_MOST_SWEEPS, int(_MOST_WORK / (2 * answers * rows))) if answers and rows else 0
 
 
-def move_rows(groups: Groups, answers: Answers, *, sizes: Sequence[int], sweeps: int, rng: np.random.Generator) -> None:
+def move_rows(groups: Groups, answers: Answers, *, sweeps: int, rng: np.random.Generator) -> None:
     """Moves rows, in place, from cells of pairs that have too many to those that have too few.
 
     A row changes one of its groups, to one that an answer wants more of beside another of its groups, if all answers
@@ -50,11 +50,11 @@ def move_rows(groups: Groups, answers: Answers, *, sizes: Sequence[int], sweeps:
     sides: defaultdict[int, list[_Side]] = defaultdict(list)
     for (left, right), shares in answers.items():
         wanted = shares.ravel() * (len(groups) / float(shares.sum(dtype=np.float64)))
-        cells = groups[:, left].astype(np.int64) * sizes[right] + groups[:, right]
-        missing = wanted - np.bincount(cells, minlength=wanted.size)
         price, fee = 1.0 / np.sqrt(wanted + 1.0), np.where(shares.ravel() < _LEAST_SHARE, _FEE, 0.0)
-        sides[left].append(_Side(right, shares.shape, 0, wanted, missing, price, fee))
-        sides[right].append(_Side(left, shares.shape, 1, wanted, missing, price, fee))
+        own = _Side(right, shares.shape, 0, wanted, wanted.copy(), price, fee)
+        own.missing[:] -= np.bincount(own.find_cells(groups[:, left], groups[:, right]), minlength=wanted.size)
+        sides[left].append(own)
+        sides[right].append(own._replace(other=left, axis=1))
     for _ in range(sweeps):
         for attribute in rng.permutation(sorted(sides)):
             for side in sides[attribute]:
@@ -72,10 +72,11 @@ class _Side(NamedTuple):
     price: Cells
     fee: Cells
 
-    def find_cells(self, own: npt.NDArray[np.integer[Any]], beside: Groups) -> Integers:
+    def find_cells(self, own: Groups, beside: Groups) -> Integers:
         """Where groups lie together. Shapes: (m,) each."""
         first, second = (own, beside) if self.axis == 0 else (beside, own)
-        cells = first * np.int64(self.shape[1])
+        cells = first.astype(np.int64)
+        cells *= self.shape[1]
         cells += second
         return cells
 

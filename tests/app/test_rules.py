@@ -228,7 +228,7 @@ def test_cells_of_the_finest_column_alone_change_places(monkeypatch):
     def draw(rounds: int) -> sampling.EncodedTable:
         monkeypatch.setattr(sampling, "_ROUNDS", {"exchanged": rounds})
         source = make_source(TWO_STUCK, ["(y = 'a') = (x < 5)"])
-        return next(iter(source._draw_mended(200, rng=np.random.default_rng(0))))[0].encoded
+        return next(iter(source._draw_mended(200, None, rng=np.random.default_rng(0))))[0].encoded
 
     before, after = draw(0), draw(32)
     assert (before.codes == after.codes).all()
@@ -256,7 +256,7 @@ def test_an_exchange_that_breaks_as_many_rules_as_it_mends_is_not_made(monkeypat
     monkeypatch.setattr(sampling, "_ROUNDS", {"exchanged": 32})
     # Whichever way rows exchange y or x, one that kept the second rule would break it.
     source = make_source(TWO_STUCK[:2], ["(y = 'a') = (x < 5)", "(y = 'a') = (x >= 5)"])
-    drawn, counts = next(iter(source._draw_mended(100, rng=np.random.default_rng(0))))
+    drawn, counts = next(iter(source._draw_mended(100, None, rng=np.random.default_rng(0))))
     assert drawn.broken.tolist() == [[True] * 100, [False] * 100]
     assert counts.tolist() == [100, 0]
     assert ((drawn.encoded.codes[:, 0] == 0) == (drawn.encoded.numbers[:, 0] > 0.5)).all()

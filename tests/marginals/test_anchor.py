@@ -166,7 +166,8 @@ def test_wide_tables_have_more_codes_and_fewer_but_longer_steps(monkeypatch):
         (500, 800, 0.1),
         (800, 500, 0.1),
         (2_000, 150, 4 / 15),
-        (9_000, 100, 0.4),
+        (9_000, 75, 8 / 15),
+        (60_000, 50, 0.8),
     ):
         monkeypatch.setattr(anchor.AnchorDesign, "likely_width", width)
         assert (design.fit_steps, design.fit_learning_rate) == (steps, pytest.approx(rate))

@@ -53,7 +53,7 @@ def test_rows_are_in_balance_only_where_neither_the_table_nor_what_is_drawn_of_i
     monkeypatch.setattr(mixture_sampler, "balance", lambda groups, codes, **more: balanced.append(more["sweeps"]))
     for rows, drawn in ((10, 10), (100, 100), (101, 10), (10, 101), (10, 60)):
         prepared = sampler.prepare(rows)
-        prepared.draw_balanced(np.zeros(drawn, np.int64), rng=np.random.default_rng(0))
+        prepared.draft(drawn, rng=np.random.default_rng(0))
     assert balanced == [2, 1, 1]
     assert dataclasses.replace(sampler, probabilities=sampler.probabilities[:1]).prepare(10).sweeps == 0
 
@@ -68,7 +68,7 @@ def test_rows_are_moved_to_answers_where_they_are_not_in_balance(monkeypatch):
         monkeypatch.setattr(mixture_sampler, name, note)
     for rows, drawn in ((60, 60), (200, 200), (500, 10), (10, 500), (200, 1_001), (1_001, 10)):
         prepared = sampler.prepare(rows)
-        prepared.draw_balanced(np.zeros(drawn, np.int64), rng=np.random.default_rng(0))
+        prepared.draft(drawn, rng=np.random.default_rng(0))
     assert done == [("balance", 1), ("move_rows", 5), ("move_rows", 2)]
     assert not dataclasses.replace(sampler, answers={}).prepare(200).moves
 
@@ -204,9 +204,8 @@ def test_saved_sampler_is_the_same_when_loaded(tmp_path):
     assert {pair: shares.tolist() for pair, shares in loaded.answers.items()} == {
         (0, 2): sampler.answers[0, 2].tolist()
     }
-    codes = sampler.choose_codes(500, rng=np.random.default_rng(1))
-    drawn = [one.prepare(500).draw_balanced(codes, rng=np.random.default_rng(2)) for one in (sampler, loaded)]
-    assert np.array_equal(drawn[0].codes, drawn[1].codes)
+    drawn = [one.prepare(500).draft(500, rng=np.random.default_rng(2)) for one in (sampler, loaded)]
+    assert np.array_equal(drawn[0].groups, drawn[1].groups)
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
