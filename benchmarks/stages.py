@@ -10,7 +10,7 @@ threads, the same for both; 0 for methods without codes), and `rest`: start-up a
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -47,21 +47,19 @@ def run(arguments: list[str]) -> tuple[int, dict[str, dict[str, float]]]:
         sums["wall_s"] += wall
         sums["cpu_s"] += cpu
 
-    def note_draws(sample: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
-        def noting(*args: Any, **more: Any) -> Iterator[Any]:
-            chunks = sample(*args, **more)
-            while True:
-                start = time.thread_time()
-                chunk = next(chunks, None)
+    def note_draws(act: Callable[..., Any]) -> Callable[..., Any]:
+        def noting(*args: Any, **more: Any) -> Any:
+            start = time.thread_time()
+            try:
+                return act(*args, **more)
+            finally:
                 drawn.append(time.thread_time() - start)
-                if chunk is None:
-                    return
-                yield chunk
 
         return noting
 
     with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(MixtureSampler, "sample", note_draws(MixtureSampler.sample)))
+        for name in ("draft", "to_encoded"):
+            stack.enter_context(mock.patch.object(MixtureSampler, name, note_draws(getattr(MixtureSampler, name))))
         for name in ("read", "write"):
             stack.enter_context(mock.patch.object(pipeline, name, note(name, getattr(pipeline, name))))
         for name, stage in STAGES.items():

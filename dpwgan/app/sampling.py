@@ -11,9 +11,9 @@ Source: Moser and Tardos 2010 (resampling what is broken); Guo, Jerrum, Liu 2019
   Dalenius and Reiss 1982 (tables that keep their margins while rows exchange cells).
 """
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,7 @@ from dpwgan.table.encoded import EncodedTable, join
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.rules import RuleBook, read_condition
 from dpwgan.table.schema import Rule, Schema
-from dpwgan.table.storage import cut, cut_sizes
+from dpwgan.table.storage import cut_sizes
 from dpwgan.table.threads import map_in_order
 
 Flags = npt.NDArray[np.bool_]
@@ -75,14 +75,6 @@ class _Drawn:
         self.known = pl.concat([self.known, others.known])[places]
 
 
-class Part(NamedTuple):
-    """Rows to be drawn: which of all they are, with what randomness, and of which draft, if there is one."""
-
-    places: slice
-    draft: Draft | None
-    rng: np.random.Generator
-
-
 class RowSource:
     """A model's rows as cells, each of which keeps the rules of the specs and, if there is one, a condition.
 
@@ -106,23 +98,24 @@ class RowSource:
         """Whether there is a condition: a row drawn may then cost many."""
         return self._where is not None
 
-    def cut(self, rows: int, *, step: int, rng: np.random.Generator, threads: int | None) -> Iterator["Part"]:
-        """Cuts rows into parts for `draw`, of a step at most, each with a stream of randomness of its own.
-
-        Where the model moves rows together, more at a time than a step, their drafts come with the parts.
-        """
+    def list_drafts(
+        self, sizes: Sequence[int], *, rng: np.random.Generator, threads: int | None
+    ) -> Iterator[Draft | None]:
+        """For parts of so many rows the draft of each, cut out of larger ones, where the model moves rows together."""
         model = self._mixture
         if model is None or not model.moves:
-            yield from (Part(places, None, branch(rng)) for places in cut(rows, size=step))
+            yield from itertools.repeat(None, len(sizes))
             return
-        of_drafts = branch(rng)
-        tasks = ((size, branch(of_drafts)) for size in cut_sizes(rows, most=model.count_together(rows)))
-        first = 0
-        for draft in map_in_order(lambda task: model.draft(task[0], rng=task[1]), tasks, threads=threads):
-            for places in cut(len(draft.codes), size=step):
-                whole = slice(first + places.start, first + places.stop)
-                yield Part(whole, draft.take(places), branch(rng))
-            first += len(draft.codes)
+        ends = np.cumsum(sizes)
+        places = (ends - 1) // model.count_together(int(ends[-1]))
+        own, totals = branch(rng), np.bincount(places, weights=sizes)
+        tasks = ((int(total), branch(own)) for total in totals[totals > 0])
+        drafts = map_in_order(lambda task: model.draft(task[0], rng=task[1]), tasks, threads=threads)
+        for draft, (_, parts) in zip(drafts, itertools.groupby(range(len(sizes)), key=places.__getitem__), strict=True):
+            first = 0
+            for size in (sizes[part] for part in parts):
+                yield draft.take(slice(first, first + size))
+                first += size
 
     def draw(
         self, rows: int, *, first_record: int, rng: np.random.Generator, draft: Draft | None = None

@@ -11,20 +11,23 @@ Privacy: post-processing of releases.
 import itertools
 import math
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from dpwgan.app.sampling import Part, RowSource
+from dpwgan.app.sampling import RowSource
 from dpwgan.errors import SpecsError
+from dpwgan.marginals.mixture_sampler import Draft
 from dpwgan.privacy.randomness import branch
 from dpwgan.table.distinct import find_alike, tell_apart
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.forms import list_forms, read_kinds
 from dpwgan.table.schema import UnitColumn
 from dpwgan.table.source import choose_step
+from dpwgan.table.storage import cut_sizes
 from dpwgan.table.threads import map_in_order
 
 Integers = npt.NDArray[np.int64]
@@ -45,17 +48,19 @@ def draw_chunks(
 ) -> Iterator[pl.DataFrame]:
     """Draws so many rows in chunks, of whole units where units are written; what comes does not hang on `threads`."""
     step, unit = choose_step(len(encoder.header)), encoder.schema.unit
+    works: list[Callable[..., pl.DataFrame]]
     if unit is not None and unit.has_sizes:
         units = UnitSource(source, encoder, unit)
         drawn = draw_forms(list_forms(encoder.schema), unit.sizes, rows, rng=rng)
-        tasks = ((part, branch(rng)) for part in cut_units(drawn, step=step))
-        return map_in_order(lambda task: units.draw(*task[0], rng=task[1]), tasks, threads=threads)
-
-    def make(part: Part) -> pl.DataFrame:
-        first, last = part.places.start, part.places.stop
-        return source.draw(last - first, first_record=first, rng=part.rng, draft=part.draft)
-
-    return map_in_order(make, source.cut(rows, step=step, rng=rng, threads=threads), threads=threads)
+        parts = [*cut_units(drawn, step=step)]
+        sizes = [units.count_first(forms) for forms, _, _ in parts]
+        works = [partial(units.draw, *part) for part in parts]
+    else:
+        sizes = [*cut_sizes(rows, most=step)]
+        works = [partial(source.draw, size, first_record=place * step) for place, size in enumerate(sizes)]
+    drafts = source.list_drafts(sizes, rng=rng, threads=threads)
+    tasks = ((work, draft, branch(rng)) for work, draft in zip(works, drafts, strict=True))
+    return map_in_order(lambda task: task[0](draft=task[1], rng=task[2]), tasks, threads=threads)
 
 
 class UnitSource:
@@ -70,9 +75,20 @@ class UnitSource:
         # Rows to choose from: of few hardly two are alike.
         self._least = choose_step(len(encoder.header)) // 2
 
-    def draw(self, units: Integers, first_unit: int, first_record: int, *, rng: np.random.Generator) -> pl.DataFrame:
+    def count_first(self, units: Integers) -> int:
+        """How many rows are drawn at first for units of these forms: several times as many as few units have."""
+        return int(units.sum()) * self._count_times(int(units.sum()))
+
+    def _count_times(self, rows: int) -> int:
+        few = max(_FEW, _FEW_FOR_EACH * rows) if self._source.leaves_out else self._least
+        return -(-min(few, self._least) // rows)
+
+    def draw(
+        self, units: Integers, first_unit: int, first_record: int, *, draft: Draft | None, rng: np.random.Generator
+    ) -> pl.DataFrame:
         """Draws units of these forms, named from `first_unit` on, in any order, and their rows from `first_record` on.
 
+        The first rows that they are put together of are those of the draft, if there is one, `count_first` of them.
         Shapes: (units, kinds).
 
         Raises: SpecsError if hardly a unit keeps the rules; as `RowSource.draw`.
@@ -83,10 +99,10 @@ class UnitSource:
         for _ in range(_MOST_TURNS):
             forms, of = np.unique(left, axis=0, return_inverse=True)
             wanted, rows_of, rows_left = np.bincount(of.ravel()), forms.sum(axis=1), int(left.sum())
-            few = max(_FEW, _FEW_FOR_EACH * rows_left) if self._source.leaves_out else self._least
-            tried = rng.permutation(np.tile(np.sort(of.ravel()), -(-min(few, self._least) // rows_left)))
+            tried = rng.permutation(np.tile(np.sort(of.ravel()), self._count_times(rows_left)))
             sizes = rows_of[tried]
-            rows = self._source.draw(int(sizes.sum()), first_record=0, rng=rng)
+            rows = self._source.draw(int(sizes.sum()), first_record=0, draft=draft, rng=rng)
+            draft = None
             frame, fine = self._put_together(rows, forms[tried], rng=rng)
             chosen = _choose(tried, fine, wanted=wanted, rng=rng)
             parts.append(frame[_list_rows(sizes, chosen)])

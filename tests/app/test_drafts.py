@@ -32,8 +32,15 @@ def _steps(monkeypatch):
     monkeypatch.setattr("dpwgan.app.together.choose_step", lambda columns: STEP)
 
 
-def make_encoder(rules: list[str]) -> TableEncoder:
-    return TableEncoder(parse_specs({**COLUMNS, "rules": rules}, sha256=""), list(COLUMNS))
+def make_encoder(rules: list[str], *, units: bool = False) -> TableEncoder:
+    """Rows by themselves, or in units of one to three."""
+    if not units:
+        return TableEncoder(parse_specs({**COLUMNS, "rules": rules}, sha256=""), list(COLUMNS))
+    named = {"unit": {"column": "house", "max_rows": 3}, "house": {"type": "integer", "uuid": True, "min": 0}}
+    schema = parse_specs({**named, **COLUMNS, "rules": rules}, sha256="")
+    released = {"house": replace(schema.unit, sizes=(0.5, 0.3, 0.2))}
+    columns = tuple(released.get(column.name, column) for column in schema.columns)
+    return TableEncoder(replace(schema, columns=columns), ["house", *COLUMNS])
 
 
 def make_model(encoder: TableEncoder) -> MixtureSampler:
@@ -55,8 +62,10 @@ def make_model(encoder: TableEncoder) -> MixtureSampler:
     )
 
 
-def draw(rules: list[str], *, threads: int = 1, moved: bool = True, where: str | None = None) -> Iterator[pl.DataFrame]:
-    encoder = make_encoder(rules)
+def draw(
+    rules: list[str], *, units: bool = False, threads: int = 1, moved: bool = True, where: str | None = None
+) -> Iterator[pl.DataFrame]:
+    encoder = make_encoder(rules, units=units)
     model = make_model(encoder)
     source = RowSource(model if moved else replace(model, answers={}), encoder, rows=ROWS, where=where)
     return draw_chunks(source, encoder, ROWS, rng=np.random.default_rng(1), threads=threads)
@@ -67,43 +76,66 @@ def count_apart(frame: pl.DataFrame) -> int:
     return int(((frame["x"].cast(pl.Int64) < 5) != (frame["y"].cast(pl.String) == "a")).sum())
 
 
-@pytest.mark.parametrize("rules", [[], ["x <> 3"]], ids=["no rule", "a rule"])
-@pytest.mark.parametrize("moved", [True, False], ids=["as it is", "broken twin: rows stay where codes have them"])
-def test_rows_are_moved_as_parts_of_a_table_when_they_are_written_in_steps(rules, moved, monkeypatch):
-    drafts = list[int]()
+def note_drafts(monkeypatch: pytest.MonkeyPatch) -> list[mixture_sampler.Draft]:
+    """Every draft that is made from now on."""
+    drafts = list[mixture_sampler.Draft]()
     as_it_is = MixtureSampler.draft
 
     def note(model: MixtureSampler, records: int, *, rng: np.random.Generator) -> mixture_sampler.Draft:
-        drafts.append(records)
-        return as_it_is(model, records, rng=rng)
+        drafts.append(as_it_is(model, records, rng=rng))
+        return drafts[-1]
 
     monkeypatch.setattr(MixtureSampler, "draft", note)
+    return drafts
+
+
+@pytest.mark.parametrize("rules", [[], ["x <> 3"]], ids=["no rule", "a rule"])
+@pytest.mark.parametrize("moved", [True, False], ids=["as it is", "broken twin: rows stay where codes have them"])
+def test_rows_are_moved_as_parts_of_a_table_when_they_are_written_in_steps(rules, moved, monkeypatch):
+    drafts = note_drafts(monkeypatch)
     chunks = list(draw(rules, moved=moved))
     assert [chunk.height for chunk in chunks] == [STEP] * (ROWS // STEP)
-    assert drafts == ([200] * 3 if moved else [STEP] * (ROWS // STEP))
+    assert [len(draft.codes) for draft in drafts] == ([200] * 3 if moved else [STEP] * (ROWS // STEP))
     assert (count_apart(pl.concat(chunks)) < 12) == moved
     assert pl.concat(chunks)["key"].n_unique() == ROWS
 
 
+@pytest.mark.parametrize("moved", [True, False], ids=["as it is", "broken twin: rows stay where codes have them"])
+def test_rows_of_units_are_moved_as_parts_of_a_table(moved, monkeypatch):
+    drafts = note_drafts(monkeypatch)
+    chunks = list(draw([], units=True, moved=moved))
+    frame = pl.concat(chunks)
+    assert sum(len(draft.codes) for draft in drafts) == frame.height == ROWS
+    # Parts end where units do, so that drafts are of about a third.
+    assert len(drafts) == (3 if moved else len(chunks))
+    assert (count_apart(frame) < 12) == moved
+    assert frame["key"].n_unique() == ROWS
+    assert 300 < frame["house"].n_unique() < 400
+    assert frame["house"].value_counts()["count"].max() == 3
+
+
+def test_few_units_are_put_together_of_the_rows_of_one_draft(monkeypatch):
+    """Of a few units several times as many are made, and the best chosen: so many rows has their draft."""
+    monkeypatch.setattr("dpwgan.app.together.choose_step", lambda columns: 4 * ROWS)
+    drafts = note_drafts(monkeypatch)
+    assert pl.concat(list(draw([], units=True))).height == ROWS
+    assert [len(draft.codes) for draft in drafts] == [2 * ROWS]
+
+
 def test_each_row_of_a_draft_is_written_once(monkeypatch):
     """Groups as they are drafted, cells given their groups alone: what is written has the same groups, in order."""
-    drafted = list[mixture_sampler.Draft]()
-    as_it_is = MixtureSampler.draft
-
-    def note(model: MixtureSampler, records: int, *, rng: np.random.Generator) -> mixture_sampler.Draft:
-        drafted.append(as_it_is(model, records, rng=rng))
-        return drafted[-1]
-
-    monkeypatch.setattr(MixtureSampler, "draft", note)
+    drafted = note_drafts(monkeypatch)
     written = pl.concat(list(draw([])))
     groups = np.concatenate([draft.groups for draft in drafted])
     assert (written["x"].cast(pl.Int64).to_numpy() >= 5).tolist() == (groups[:, 0] == 1).tolist()
     assert (written["y"].cast(pl.String).to_numpy() == "b").tolist() == (groups[:, 1] == 1).tolist()
 
 
+@pytest.mark.parametrize("units", [False, True], ids=["rows", "units"])
 @pytest.mark.parametrize("rules", [[], ["x <> 3"]], ids=["no rule", "a rule"])
-def test_what_is_moved_does_not_depend_on_threads(rules):
-    assert pl.concat(list(draw(rules, threads=1))).equals(pl.concat(list(draw(rules, threads=3))))
+def test_what_is_moved_does_not_depend_on_threads(rules, units):
+    one, three = (pl.concat(list(draw(rules, units=units, threads=threads))) for threads in (1, 3))
+    assert one.equals(three)
 
 
 def test_rows_are_enough_where_a_condition_leaves_some_of_a_draft_out():

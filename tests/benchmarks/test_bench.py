@@ -60,6 +60,7 @@ def test_growth_is_measured_when_tables_are_tiny(tmp_path, monkeypatch):
     assert [case["rows"] for case in found["rows"]] == [40, 80]
     assert found["columns"][0]["columns"] >= 2
     assert set(found["rows"][0]["stages"]) == {"read", "plan", "encode", "fit", "write", "draw", "rest"}
+    assert found["rows"][0]["stages"]["draw"]["cpu_s"] > 0
 
 
 @pytest.mark.slow
