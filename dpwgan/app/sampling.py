@@ -160,12 +160,11 @@ class RowSource:
         self, records: int, draft: Draft | None, *, rng: np.random.Generator
     ) -> Iterator[tuple["_Drawn", Codes]]:
         """Rows, mended as far as they can be, and how many of them kept each rule only by moving shares, or not."""
+        model = self._mixture
         for encoded, codes in self._sample(records, draft, rng=rng):
             drawn = self._judge(encoded, codes, rng=rng)
-            yield (
-                drawn,
-                drawn.broken.sum(axis=1) if self._mixture is None else self._mend(self._mixture, drawn, rng=rng),
-            )
+            counts = drawn.broken.sum(axis=1) if model is None else self._mend(model, drawn, rng=rng)
+            yield drawn, counts
 
     def _sample(
         self, records: int, draft: Draft | None, *, rng: np.random.Generator

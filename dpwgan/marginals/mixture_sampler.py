@@ -25,8 +25,9 @@ from dpwgan.table.storage import cut_sizes
 MIXTURE_FILE = "mixture.npz"
 _GROUPS_FILE = "groups.json"
 _EMPTY, _ANSWER = "empty", "answer"
-# Rows that are moved together have so many groups in all at most: 64 megabytes of them.
-_MOST_TOGETHER = 1 << 25
+# Rows that are moved together have so many groups in all at most: a stopped run waits for those that are being moved.
+_MOST_TOGETHER = 1 << 24
+# So many groups of a column have numbers of two bytes.
 _MOST_SHORT = 1 << 16
 
 
