@@ -10,10 +10,10 @@ import pytest
 from dpwgan.app.sampling import RowSource
 from dpwgan.app.together import draw_chunks
 from dpwgan.marginals import balance, mixture_sampler
-from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
 from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.specs import parse_specs
+from tests.marginals.groups import make_halves
 
 ROWS, STEP = 600, 50
 COLUMNS = {
@@ -44,19 +44,7 @@ def make_encoder(rules: list[str], *, units: bool = False) -> TableEncoder:
 
 
 def make_model(encoder: TableEncoder) -> MixtureSampler:
-    parts = [
-        AttributeGroups(
-            cells=cells,
-            starts=np.array([0, cells // 2]),
-            groups=np.arange(2, dtype=np.int32),
-            weights=np.ones(2),
-            probabilities=np.full(2, 0.5),
-            counts=np.ones(2),
-            stddevs=np.ones(2),
-        )
-        for cells in (10, 2)
-    ]
-    coarsening = Coarsening(spans=encoder.spans, parts=tuple(parts))
+    coarsening = make_halves(encoder.spans, cells=(10, 2))
     return MixtureSampler(
         probabilities=np.full((8, 4), 0.5, np.float32), coarsening=coarsening, answers={(0, 1): TOGETHER}
     )

@@ -13,7 +13,6 @@ import pytest
 from dpwgan.app import cli, sampling
 from dpwgan.app.api import Synthesizer
 from dpwgan.errors import SpecsError, UsageError
-from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
 from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.methods import ron_gauss_tables
 from dpwgan.table.encoder import TableEncoder
@@ -21,6 +20,7 @@ from dpwgan.table.specs import parse_specs
 from tests.end_to_end.bad_inputs import HEADER, ROWS, SPECS, write_good
 from tests.frozen.cases import FORMAL
 from tests.frozen.transcript import transcribed
+from tests.marginals.groups import make_halves
 from tests.programs import read_claim, run_on
 
 # Ages of the good table are 0 to 59, one a row.
@@ -177,19 +177,7 @@ def make_source(probabilities: list[list[float]], rules: list[str], where: str |
     """A mixture of x from 0 to 9 in two groups of five, and of y, a or b: its rows as they are written."""
     columns = {"x": {"type": "integer", "min": 0, "max": 9}, "y": {"type": "enum", "values": ["a", "b"]}}
     encoder = TableEncoder(parse_specs({**columns, "rules": rules}, sha256=""), list(columns))
-    parts = [
-        AttributeGroups(
-            cells=cells,
-            starts=np.array([0, cells // 2]),
-            groups=np.arange(2, dtype=np.int32),
-            weights=np.ones(2),
-            probabilities=np.full(2, 0.5),
-            counts=np.ones(2),
-            stddevs=np.ones(2),
-        )
-        for cells in (10, 2)
-    ]
-    coarsening = Coarsening(spans=encoder.spans, parts=tuple(parts))
+    coarsening = make_halves(encoder.spans, cells=(10, 2))
     sampler = MixtureSampler(probabilities=np.array(probabilities, np.float32), coarsening=coarsening)
     return sampling.RowSource(sampler, encoder, rows=10, where=where)
 

@@ -7,9 +7,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.measurements import MeasuredMarginals, answer_marginal
 from dpwgan.marginals.mixture import Mixture
+from dpwgan.table.encoded import Span
 
 Floats = npt.NDArray[np.float64]
 
@@ -29,6 +31,23 @@ def make_probabilities(codes: int, *, sizes: Sequence[int], seed: int) -> npt.ND
     """Draws each code's distribution of every attribute. Shapes: (codes, width)."""
     rng = np.random.default_rng(seed)
     return np.hstack([rng.dirichlet(np.full(size, 0.5), codes) for size in sizes]).astype(np.float32)
+
+
+def make_halves(spans: tuple[Span, ...], *, cells: Sequence[int]) -> Coarsening:
+    """Puts each attribute's cells into two groups, the lower half and the upper one."""
+    parts = [
+        AttributeGroups(
+            cells=count,
+            starts=np.array([0, count // 2]),
+            groups=np.arange(2, dtype=np.int32),
+            weights=np.ones(2),
+            probabilities=np.full(2, 0.5),
+            counts=np.ones(2),
+            stddevs=np.ones(2),
+        )
+        for count in cells
+    ]
+    return Coarsening(spans=spans, parts=tuple(parts))
 
 
 def replace_row(groups: npt.NDArray[np.int32], row: int, *, by: Sequence[int]) -> npt.NDArray[np.int32]:
