@@ -108,14 +108,12 @@ class RowSource:
             return
         ends = np.cumsum(sizes)
         places = (ends - 1) // model.count_together(int(ends[-1]))
-        own, totals = branch(rng), np.bincount(places, weights=sizes)
-        tasks = ((int(total), branch(own)) for total in totals[totals > 0])
+        parts = itertools.groupby(range(len(sizes)), key=places.__getitem__)
+        blocks, own = [[sizes[part] for part in block] for _, block in parts], branch(rng)
+        tasks = ((sum(block), branch(own)) for block in blocks)
         drafts = map_in_order(lambda task: model.draft(task[0], rng=task[1]), tasks, threads=threads)
-        for draft, (_, parts) in zip(drafts, itertools.groupby(range(len(sizes)), key=places.__getitem__), strict=True):
-            first = 0
-            for size in (sizes[part] for part in parts):
-                yield draft.take(slice(first, first + size))
-                first += size
+        for draft, block in zip(drafts, blocks, strict=True):
+            yield from draft.split(block)
 
     def draw(
         self, rows: int, *, first_record: int, rng: np.random.Generator, draft: Draft | None = None

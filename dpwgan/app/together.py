@@ -77,7 +77,8 @@ class UnitSource:
 
     def count_first(self, units: Integers) -> int:
         """How many rows are drawn at first for units of these forms: several times as many as few units have."""
-        return int(units.sum()) * self._count_times(int(units.sum()))
+        rows = int(units.sum())
+        return rows * self._count_times(rows)
 
     def _count_times(self, rows: int) -> int:
         few = max(_FEW, _FEW_FOR_EACH * rows) if self._source.leaves_out else self._least

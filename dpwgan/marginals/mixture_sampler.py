@@ -1,7 +1,7 @@
 """Rows from a fitted mixture: numpy alone, so that sampling from a saved model needs no TensorFlow."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,8 +27,6 @@ _GROUPS_FILE = "groups.json"
 _EMPTY, _ANSWER = "empty", "answer"
 # Rows that are moved together have so many groups in all at most: a stopped run waits for those that are being moved.
 _MOST_TOGETHER = 1 << 24
-# So many groups of a column have numbers of two bytes.
-_MOST_SHORT = 1 << 16
 
 
 class Draft(NamedTuple):
@@ -37,9 +35,10 @@ class Draft(NamedTuple):
     codes: npt.NDArray[np.int64]
     groups: npt.NDArray[np.integer[Any]]
 
-    def take(self, rows: slice) -> "Draft":
-        """Some of the rows, which lie where they lay."""
-        return Draft(self.codes[rows], self.groups[rows])
+    def split(self, sizes: Sequence[int]) -> "Iterator[Draft]":
+        """Parts of so many rows, in order, which lie where they lay."""
+        ends = np.cumsum(sizes)[:-1]
+        return map(Draft, np.split(self.codes, ends), np.split(self.groups, ends))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -126,7 +125,7 @@ class MixtureSampler:
         used, places = np.unique(codes, return_inverse=True)
         draws, probabilities = SystematicDraws(places, count=len(used)), self.probabilities[used]
         groups: npt.NDArray[np.integer[Any]]
-        kind = np.uint16 if max(self.coarsening.sizes) <= _MOST_SHORT else np.int32
+        kind = np.min_scalar_type(max(self.coarsening.sizes) - 1)
         groups = np.empty((len(codes), len(self.coarsening.sizes)), kind, order="F")
         start = 0
         for attribute, size in enumerate(self.coarsening.sizes):
