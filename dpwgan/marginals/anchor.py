@@ -7,7 +7,7 @@ it happens. What is not a release is made of releases.
 import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from dpwgan.marginals.code_information import CodeInformation
+from dpwgan.marginals.details import Details, ask_for_details
 from dpwgan.marginals.emptiness import find_empty
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities, ReleasedLoss
@@ -34,6 +35,7 @@ from dpwgan.plan import Cost, Plan
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.events import Gaussian
+from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import AccountantChoice, Terms
@@ -61,6 +63,9 @@ _LEAST_STDDEVS = 3.0
 # Where columns are few, one of categories may have more groups than others, up to so many: what is beyond falls into
 # one group that hangs together with nothing.
 _MOST_GROUPS, _MOST_GROUPS_OF_ALL = 512, 4_096
+# Codes of columns that have more of them than groups are told apart within these: one of so many such columns is, as in
+# the others a few groups hold nearly all records.
+_DETAILED_A_DETAIL = 3
 # Beyond the tree: rounds that pay at a strength of 1, with its root.
 _ROUNDS_FACTOR = 0.4
 # So many at most, or a quarter of the pairs if that is more: beyond it is larger marginals that are asked for, which
@@ -119,6 +124,7 @@ class AnchorDesign:
     """Every release of an anchor, fixed before a row is read.
 
     `share` is the one-way counts', `edges` are the pairs of the tree, `rounds` the marginals asked for after it.
+    `detailed`: the attributes whose codes may be told apart within groups.
     Units: `scale` s stands for rho = 1/(2 s^2) in all; noise multipliers are noise stddevs over sensitivities. Where
     one-way counts are all there is they may be `pure`: with Laplace noise, and s stands for epsilon = 1/s.
     """
@@ -133,6 +139,7 @@ class AnchorDesign:
     ways: int
     scale: float
     pure: bool = False
+    detailed: tuple[int, ...] = ()
 
     @property
     def attributes(self) -> int:
@@ -146,8 +153,13 @@ class AnchorDesign:
 
     @property
     def queries(self) -> int:
-        """Number of marginals asked for one at a time: the tree's and the rounds'."""
-        return self.edges + self.rounds
+        """Number of marginals asked for one at a time: the tree's, the rounds' and those of codes within groups."""
+        return self.edges + self.rounds + self.details
+
+    @property
+    def details(self) -> int:
+        """How often codes are told apart within their groups."""
+        return math.ceil(len(self.detailed) / _DETAILED_A_DETAIL)
 
     @property
     def turns(self) -> int:
@@ -283,7 +295,8 @@ class AnchorDesign:
         width = self.most_width if self.fit_ticks else 0
         group_bytes = np.min_scalar_type(max(self.most_sizes, default=1) - 1).itemsize
         return Cost(
-            row_bytes=group_bytes * self.shape.records * self.attributes + self.shape.row_bytes,
+            row_bytes=(group_bytes * self.attributes + 2 * len(self.detailed)) * self.shape.records
+            + self.shape.row_bytes,
             working_bytes=48 * self.one_way_plan.most_cells + 20 * width**2 + 4 * 11 * self.choose_codes(width) * width,
             seconds=self._estimate_seconds(),
         )
@@ -294,7 +307,9 @@ class AnchorDesign:
             return one_ways
         width = max(2.0, self.likely_width)
         codes = self.choose_codes(round(width))
-        answers = self.queries * (width / self.attributes) ** 2 if self.kind == "queries" else width**2 / 2
+        answers = (
+            (self.edges + self.rounds) * (width / self.attributes) ** 2 if self.kind == "queries" else width**2 / 2
+        )
         step_of_a_code = width * _SECONDS_A_CELL + answers * _SECONDS_AN_ANSWER
         stepped = codes * self.fit_steps + choose_draft_codes(codes) * (self.fit_ticks - self.fit_steps)
         return one_ways + self.shape.records * self.attributes**2 * _SECONDS_A_PAIR + stepped * step_of_a_code
@@ -335,7 +350,7 @@ def lay_out_anchor(
     if rounds is None:
         often = _ROUNDS_FACTOR * max(1.0, _FEW_CELLS / cells)
         rounds = min(_limit_rounds(attributes), round(often * math.sqrt(strength)), max(0, questions - joined))
-    return AnchorDesign(
+    design = AnchorDesign(
         shape=shape,
         settings=settings,
         kind=kind,
@@ -345,6 +360,22 @@ def lay_out_anchor(
         rounds=rounds if attributes > 2 and kind == "queries" else 0,
         ways=min(attributes, settings.ways or _choose_ways(strength, cells)),
         scale=lone / math.sqrt(share),
+    )
+    return replace(design, detailed=_choose_detailed(design)) if design.queries else design
+
+
+def _choose_detailed(design: AnchorDesign) -> tuple[int, ...]:
+    """Chooses the attributes that have more codes than groups, where the first of those beyond stands out of an answer.
+
+    That is, if codes are as unequal as Zipf's law has them. Privacy: of public facts alone.
+    """
+    most, least = design.most_groups, _LEAST_STDDEVS * design.answer_stddev
+    return tuple(
+        place
+        for place, attribute in enumerate(design.one_way_plan.attributes)
+        if not attribute.levels
+        and attribute.codes > most
+        and design.shape.records >= least * most * math.log(attribute.codes)
     )
 
 
@@ -405,13 +436,14 @@ def calibrate_anchor(
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FittedAnchor:
     """A generator fitted to its releases, by `losses`. `table` is for further discriminators, its rows never for the
-    output. `is_short`: whether the fit was one of few steps, by plan.
+    output. `is_short`: whether the fit was one of few steps, by plan. `details` tell codes apart within their groups.
     """
 
     table: ReleasedTable
     losses: list[ReleasedLoss]
     generator: CodeGenerator
     is_short: bool = False
+    details: Details = field(default_factory=Details)
 
     def make_sampler(self, probabilities: Probabilities, *, certificate: Certificate | None = None) -> MixtureSampler:
         """Rows of fitted codes, few of pairs that answers say are empty; what is certified is the codes as they are.
@@ -428,6 +460,7 @@ class FittedAnchor:
             certificate=certificate,
             empty=empty,
             answers=table.find_missed(probabilities) if self.is_short else {},
+            details=self.details,
         )
 
 
@@ -474,6 +507,7 @@ def fit_anchor(
         rules=design.shape.rules,
         public=public if design.kind == "queries" else None,
         answer_stddev=design.answer_stddev,
+        detailed=design.detailed,
     )
     information = CodeInformation(weight=design.information_weight * table.records)
     layout = table.layout
@@ -507,7 +541,27 @@ def fit_anchor(
         meanwhile=meanwhile,
     )
     is_short = design.fit_learning_rate > design.settings.fit_learning_rate
-    return FittedAnchor(table=table, losses=losses, generator=generator, is_short=is_short)
+    details = _tell_apart(table, design, generator.probabilities(), ledger=ledger) if design.details else Details()
+    return FittedAnchor(table=table, losses=losses, generator=generator, is_short=is_short, details=details)
+
+
+def _tell_apart(table: ReleasedTable, design: AnchorDesign, probabilities: Probabilities, *, ledger: Ledger) -> Details:
+    """Asks which codes rows of a group have; those of an earlier life of the run are kept, or go without."""
+
+    def act() -> Arrays:
+        return ask_for_details(
+            table.rows,
+            table.coarsening,
+            probabilities,
+            attributes=design.detailed,
+            records=table.records,
+            times=design.details,
+            least_count=_LEAST_STDDEVS * design.answer_stddev,
+            ledger=ledger,
+        ).pack()
+
+    name = "details"
+    return Details() if ledger.journal.has_lost(name) else Details.unpack(ledger.keep(name, act, dispensable=True))
 
 
 def _play_rounds(

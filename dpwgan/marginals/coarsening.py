@@ -240,11 +240,22 @@ def _read_odds(document: dict[str, Any]) -> RoundSteps | DayKinds:
 
 def _group(encoded: EncodedTable, document: dict[str, Any]) -> GroupedRows:
     coarsening = Coarsening.from_document(document)
-    return GroupedRows(coarsening.to_groups(encoded), GroupLayout(coarsening.sizes))
+    cells = {place: _find_cells(coarsening.attributes[place], encoded) for place in document.get("detailed", ())}
+    return GroupedRows(coarsening.to_groups(encoded), GroupLayout(coarsening.sizes), cells)
+
+
+def _find_cells(attribute: Attribute, encoded: EncodedTable) -> npt.NDArray[np.integer[Any]]:
+    """The cell of every row in an attribute. They lie where rows lie. Shapes: (n,)."""
+    cells: npt.NDArray[np.integer[Any]]
+    cells = allocate_beside(encoded.codes, (encoded.records, 1), np.min_scalar_type(attribute.cells - 1))[:, 0]
+    for rows in cut(encoded.records):
+        cells[rows] = attribute.find_cells(encoded, rows)
+        let_go(encoded.codes, cells)
+    return cells
 
 
 GROUPS = Derivation[EncodedTable, GroupedRows]("groups", lambda encoded, document, beside: _group(encoded, document))
-"""Rows as groups of cells, by the document of a `Coarsening`."""
+"""Rows as groups of cells, by the document of a `Coarsening`; it may name attributes whose cells are kept beside."""
 
 
 def _find_last_weighted(weights: Floats, bounds: Integers) -> Integers:

@@ -28,10 +28,14 @@ _BUNDLE_CELLS = 32
 
 
 class GroupedRows(NamedTuple):
-    """Rows whose every attribute holds a group of cells. Shapes: `groups` (n, attributes)."""
+    """Rows whose every attribute holds a group of cells; of some attributes the cells themselves are `cells`.
+
+    Shapes: `groups` (n, attributes); each of `cells` (n,).
+    """
 
     groups: Groups
     layout: GroupLayout
+    cells: Mapping[int, Groups] = {}
 
 
 def count_pairs(groups: Groups, layout: GroupLayout) -> Counts:
@@ -131,7 +135,7 @@ def _join_marginals(rows: GroupedRows, marginals: Sequence[Sequence[Sequence[int
     return np.concatenate([cells.ravel() for cells in count_marginals(rows.groups, views, rows.layout)])
 
 
-PAIRS = Sum[GroupedRows]("pairs", lambda rows, argument, array: count_pairs(*rows))
+PAIRS = Sum[GroupedRows]("pairs", lambda rows, argument, array: count_pairs(rows.groups, rows.layout))
 """`count_pairs`."""
 MARGINALS = Sum[GroupedRows]("marginals", lambda rows, marginals, array: _join_marginals(rows, marginals))
 """`count_marginals` of a list of marginals, in one vector."""

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from dpwgan.errors import InputError
 from dpwgan.marginals.balance import balance, count_sweeps
 from dpwgan.marginals.coarsening import Coarsening
+from dpwgan.marginals.details import Details
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities
 from dpwgan.marginals.markov_tree import SystematicDraws
@@ -47,7 +48,7 @@ class MixtureSampler:
 
     Shapes: `probabilities` (codes, width of the groups). `empty` are pairs of groups that rows should not have,
     whatever is left of them in codes. `sweeps`: how often rows are brought into balance; `moves`: how often, where they
-    are not, rows are moved to `answers`, which codes miss.
+    are not, rows are moved to `answers`, which codes miss. `details` say which codes of a group rows have.
     """
 
     probabilities: npt.NDArray[np.float32]
@@ -55,6 +56,7 @@ class MixtureSampler:
     certificate: Certificate | None = None
     empty: Zeros = field(default_factory=dict)
     answers: Answers = field(default_factory=dict)
+    details: Details = field(default_factory=Details)
     sweeps: int = 0
     moves: int = 0
 
@@ -79,11 +81,11 @@ class MixtureSampler:
 
     def draw_again(self, encoded: EncodedTable, *, rng: np.random.Generator) -> EncodedTable:
         """Draws other rows of the same groups of cells. Privacy: post-processing."""
-        return self.coarsening.to_encoded(self.coarsening.to_groups(encoded), rng=rng)
+        return self._draw_cells(self.coarsening.to_groups(encoded), rng=rng)
 
     def draw_of(self, codes: npt.NDArray[np.int64], *, rng: np.random.Generator) -> EncodedTable:
         """Draws a row of each code. Shapes: (n,). Privacy: post-processing."""
-        return self.coarsening.to_encoded(self.draw_groups(codes, rng=rng), rng=rng)
+        return self._draw_cells(self.draw_groups(codes, rng=rng), rng=rng)
 
     def count_together(self, rows: int) -> int:
         """Of how many of so many rows a draft should be: all, or like parts of them."""
@@ -108,7 +110,12 @@ class MixtureSampler:
 
     def to_encoded(self, draft: Draft, *, rng: np.random.Generator) -> EncodedTable:
         """Draws cells of the groups of a draft. Privacy: post-processing."""
-        return self.coarsening.to_encoded(draft.groups, rng=rng)
+        return self._draw_cells(draft.groups, rng=rng)
+
+    def _draw_cells(self, groups: npt.NDArray[np.integer[Any]], *, rng: np.random.Generator) -> EncodedTable:
+        encoded = self.coarsening.to_encoded(groups, rng=rng)
+        self.details.redraw(encoded, self.coarsening, rng=rng)
+        return encoded
 
     def choose_codes(self, records: int, *, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         """The code of each row, in random order. Shapes: (records,)."""
@@ -141,7 +148,7 @@ class MixtureSampler:
             for kind, of_pairs in ((_EMPTY, self.empty), (_ANSWER, self.answers))
             for (left, right), cells in of_pairs.items()
         }
-        np.savez(directory / MIXTURE_FILE, probabilities=self.probabilities, **pairs)
+        np.savez(directory / MIXTURE_FILE, probabilities=self.probabilities, **pairs, **self.details.pack())
         (directory / _GROUPS_FILE).write_text(json.dumps(self.coarsening.to_document()))
 
     @classmethod
@@ -152,6 +159,7 @@ class MixtureSampler:
                 probabilities = archive["probabilities"].astype(np.float32)
                 empty: dict[Marginal, Flags] = _read_pairs(archive, _EMPTY)
                 answers: dict[Marginal, Probabilities] = _read_pairs(archive, _ANSWER)
+                details = Details.unpack(archive)
             coarsening = Coarsening.from_document(json.loads((directory / _GROUPS_FILE).read_text()))
         starts = GroupLayout(coarsening.sizes).starts
         if probabilities.ndim != 2 or not len(probabilities) or probabilities.shape[1] != coarsening.width:
@@ -172,7 +180,9 @@ class MixtureSampler:
             for (left, right), shares in answers.items()
         ):
             raise InputError("the saved generator is damaged: its answers do not fit its columns, or do not add to 1")
-        return cls(probabilities=probabilities, coarsening=coarsening, empty=empty, answers=answers)
+        if not details.is_sound(coarsening):
+            raise InputError("the saved generator is damaged: its codes within groups do not fit its columns")
+        return cls(probabilities=probabilities, coarsening=coarsening, empty=empty, answers=answers, details=details)
 
 
 def _read_pairs(archive: Mapping[str, npt.NDArray[Any]], kind: str) -> dict[Marginal, npt.NDArray[Any]]:

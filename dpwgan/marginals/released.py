@@ -190,12 +190,14 @@ def release_groups(
     rules: Sequence[RowRule] = (),
     public: EncodedTable | None = None,
     answer_stddev: float = math.inf,
+    detailed: Sequence[int] = (),
 ) -> ReleasedTable:
     """Releases the one-way counts of a plan, and puts codes and levels into groups that stand out of the noise.
 
     `label`: of the releases in the ledger. `least_count`: what a group holds at least, in counts. `most_groups`: of an
     attribute without a number. `rules` say which combinations of groups there cannot be. `public` rows are what
-    one-ways are drawn towards, and a prior for answers whose noise has `answer_stddev`, in counts.
+    one-ways are drawn towards, and a prior for answers whose noise has `answer_stddev`, in counts. `detailed` are
+    the attributes whose codes may be told apart within groups.
     Privacy: the releases of `measure_one_ways`; groups are made of them alone. Raises: PrivacyError from the ledger.
     """
     one_ways = measure_one_ways(rows, plan, ledger=ledger, label=label)
@@ -209,7 +211,7 @@ def release_groups(
     groups = None if public is None else coarsening.to_groups(public)
     if groups is not None:
         coarsening = _draw_towards_public(coarsening, groups, records=left or rows.records)
-    grouped = rows.derive(GROUPS, coarsening.to_document())
+    grouped = rows.derive(GROUPS, coarsening.to_document() | {"detailed": list(detailed)})
     zeros = find_zeros(coarsening, rules)
     implied = add_implied(zeros, coarsening.sizes)
     coarsening = tie(coarsening, implied)

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from dpwgan.errors import PrivacyError
-from dpwgan.marginals import anchor, measurements, one_ways
+from dpwgan.marginals import anchor, details, measurements, one_ways
 from dpwgan.marginals.anchor import ONE_WAYS_LABEL, AnchorDesign, AnchorSettings, FittedAnchor, fit_anchor, plan_anchor
+from dpwgan.marginals.details import Details
+from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.marginals.pairs import MOMENTS_LABEL
 from dpwgan.marginals.queries import ANSWER_LABEL, SELECTION_LABEL
 from dpwgan.plan import Plan
@@ -18,6 +20,7 @@ from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable, TableShape
+from dpwgan.table.schema import CategoricalColumn
 from tests.ledgers import Watcher, open_ledger, watch_reads
 from tests.marginals.groups import add_up_information
 from tests.methods.privacy_totals import total_rho
@@ -189,7 +192,67 @@ def test_columns_have_more_groups_when_they_are_few():
 
 
 # Where rows are turned into exact counts.
-READS = [(one_ways, "count_one_ways"), (measurements, "count_pairs"), (measurements, "count_marginals")]
+READS = [
+    (one_ways, "count_one_ways"),
+    (measurements, "count_pairs"),
+    (measurements, "count_marginals"),
+    (details, "_count_details"),
+]
+
+
+def make_wide(monkeypatch: pytest.MonkeyPatch, records: int = 4_000) -> EncodedTable:
+    """A table with two columns of more codes than groups: one code of each belongs to one of the other."""
+    monkeypatch.setattr(anchor, "MOST_CELLS", 6)
+    monkeypatch.setattr(anchor, "_MOST_GROUPS", 6)
+    tokens = tuple(map(str, range(24)))
+    columns = [CategoricalColumn(name=name, tokens=tokens, integer=True) for name in ("county", "seat")] + NARROW[:2]
+    encoded = make_table(records, columns=columns)
+    encoded.codes[:, 1] = encoded.codes[:, 0]
+    return encoded
+
+
+def test_codes_are_told_apart_within_their_groups_when_they_are_many(monkeypatch):
+    encoded, watcher = make_wide(monkeypatch), Watcher()
+    plan = make_plan(encoded, epsilon=30.0, settings=replace(FAST, codes=400, fit_steps=200))
+    assert (plan.design.most_groups, plan.design.detailed, plan.design.details) == (6, (0, 1), 1)
+    assert plan.design.queries == 3 + 3 + 1
+    assert {release.label: release.times for release in plan.releases}[ANSWER_LABEL] == plan.design.queries
+    rho = total_rho([release.charge for release in plan.releases], relation=ZERO_OUT)
+    assert rho == pytest.approx(1 / (2 * plan.choice.noise**2), rel=1e-9)
+    ledger = reserve(plan, observers=[watcher])
+    reads = watch_reads(monkeypatch, ledger, watcher, READS)
+    fitted = fit(encoded, plan, ledger=ledger)
+    assert reads[-1] == SELECTION_LABEL
+    assert watcher.order[-2:] == [SELECTION_LABEL, ANSWER_LABEL]
+    assert ledger.charged == {release.label: release.times for release in plan.releases}
+    sampler = fitted.make_sampler(fitted.generator.probabilities())
+    assert list(sampler.details.lifts) in ([(0, 1)], [(1, 0)])
+
+    def count_absurd(sampler: MixtureSampler) -> float:
+        (drawn,) = sampler.sample(4_000, rng=np.random.default_rng(1))
+        again = sampler.draw_again(drawn, rng=np.random.default_rng(2))
+        return max(float(np.mean(rows.codes[:, 0] != rows.codes[:, 1])) for rows in (drawn, again))
+
+    assert count_absurd(sampler) < 0.4
+    assert count_absurd(replace(sampler, details=Details())) > 0.6
+
+
+def test_codes_are_told_apart_only_where_public_facts_say_that_it_can_pay(monkeypatch):
+    encoded = make_wide(monkeypatch)
+    asked = [make_plan(encoded, epsilon=epsilon).design.detailed for epsilon in (0.1, 30.0)]
+    assert asked == [(), (0, 1)]
+    strong = make_plan(encoded, epsilon=30.0).design
+    least = 3 * replace(strong, detailed=()).answer_stddev * 6 * math.log(24)
+    for records, found in ((math.ceil(least), (0, 1)), (math.floor(least), ())):
+        shape = replace(strong.shape, records=records)
+        assert anchor._choose_detailed(replace(strong, detailed=(), shape=shape)) == found
+    assert [replace(strong, detailed=tuple(range(many))).details for many in (0, 1, 3, 4, 21)] == [0, 1, 1, 2, 7]
+    # A number has levels in an order, whose intervals need no telling apart.
+    number = replace(strong.one_way_plan.attributes[0], codes=0, levels=24)
+    others = replace(strong.one_way_plan, attributes=(number, *strong.one_way_plan.attributes[1:]))
+    assert anchor._choose_detailed(replace(strong, detailed=(), one_way_plan=others)) == (1,)
+    for kind in ("moments", "one-ways"):
+        assert not make_plan(encoded, kind=kind, epsilon=30.0).design.details
 
 
 @pytest.mark.parametrize("kind", KINDS)

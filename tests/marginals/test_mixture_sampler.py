@@ -13,6 +13,7 @@ from scipy import stats
 
 from dpwgan.errors import InputError
 from dpwgan.marginals import balance, mixture_sampler, moves
+from dpwgan.marginals.details import Details
 from dpwgan.marginals.merging import coarsen
 from dpwgan.marginals.mixture_sampler import MIXTURE_FILE, MixtureSampler
 from dpwgan.marginals.one_ways import plan_one_ways
@@ -31,7 +32,8 @@ def make_sampler(records: int = 600) -> MixtureSampler:
     codes = make_probabilities(20, sizes=coarsening.sizes, seed=3)
     answers = {(0, 2): make_probabilities(1, sizes=[coarsening.sizes[0] * coarsening.sizes[2]], seed=4)}
     answers = {pair: shares.reshape(*(coarsening.sizes[a] for a in pair)) for pair, shares in answers.items()}
-    return MixtureSampler(probabilities=codes, coarsening=coarsening, empty=empty, answers=answers)
+    details = Details({0: np.array([0, 2])}, {(0, 1): np.full((2, coarsening.sizes[1]), 0.5, np.float32)})
+    return MixtureSampler(probabilities=codes, coarsening=coarsening, empty=empty, answers=answers, details=details)
 
 
 def sample_groups(sampler: MixtureSampler, records: int, *, seed: int, chunk: int = 65_536) -> npt.NDArray[np.int32]:
@@ -130,7 +132,7 @@ def test_sampler_holds_codes_and_groups_alone_when_looked_into():
     records = 601
     sampler = make_sampler(records)
     names = [part.name for part in dataclasses.fields(sampler)]
-    assert names == ["probabilities", "coarsening", "certificate", "empty", "answers", "sweeps", "moves"]
+    assert names == ["probabilities", "coarsening", "certificate", "empty", "answers", "details", "sweeps", "moves"]
 
     def find_arrays(thing: object) -> list[npt.NDArray]:
         if isinstance(thing, np.ndarray):
@@ -189,6 +191,9 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
     "answers below 0": save_pair("answer 0 2", make_sampler().answers[0, 2] * np.float32(-1)),
     "answers without a number": save_pair("answer 0 2", make_sampler().answers[0, 2] * np.float32("nan")),
     "answers in double precision": save_pair("answer 0 2", make_sampler().answers[0, 2].astype(np.float64)),
+    "codes within groups of no column": save_pair("codes 99", np.array([1])),
+    "lifts of other groups": save_pair("lifts 0 1", np.ones((2, 99), np.float32)),
+    "lifts of no columns": save_pair("lifts", np.ones((2, 2), np.float32)),
     "negative": save(
         lambda codes: np.hstack([codes[:, :1] + codes[:, 1:2] + 1.0, 0 * codes[:, 1:2] - 1.0, codes[:, 2:]])
     ),
@@ -206,6 +211,8 @@ def test_saved_sampler_is_the_same_when_loaded(tmp_path):
     }
     drawn = [one.prepare(500).draft(500, rng=np.random.default_rng(2)) for one in (sampler, loaded)]
     assert np.array_equal(drawn[0].groups, drawn[1].groups)
+    assert loaded.details.codes[0].tolist() == [0, 2]
+    assert loaded.details.lifts[0, 1].tolist() == sampler.details.lifts[0, 1].tolist()
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

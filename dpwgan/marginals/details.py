@@ -1,0 +1,300 @@
+"""Which code of its group a row has, by another column: asked where a long list of codes has to share groups.
+
+A column of more codes than it may have groups keeps each code's share, but which of its group's codes a row has would
+be chance: a county beside the district of another. So pairs are asked for once more, of a column's codes by another's
+groups, or its codes where it has such, and rows of a group share its codes out by these answers.
+Privacy: of rows `ask_for_details` reads the scores of candidates made of releases alone, through the exponential
+mechanism, and the counts of the one selected, through the Gaussian mechanism; the rest is post-processing.
+"""
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
+from dpwgan.marginals.denoising import draw_towards
+from dpwgan.marginals.draws import find_on_scale
+from dpwgan.marginals.loss import Probabilities
+from dpwgan.marginals.markov_tree import Edge
+from dpwgan.marginals.measurements import GroupedRows, answer_pairs
+from dpwgan.marginals.queries import ANSWER_LABEL, SELECTION_LABEL, expect_gains
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.rows import Rows, Sum
+from dpwgan.table.storage import cut
+
+Counts = npt.NDArray[np.float64]
+Lifts = npt.NDArray[np.float32]
+Integers = npt.NDArray[np.int64]
+
+# Other columns that are held against one of many codes: those that hang together with its groups most.
+_CANDIDATES = 8
+# So many times odds of rows are set right by what each code should have.
+_TURNS = 20
+# What a lift is at least, and one over it at most, so that all rows find a code; and what is expected at least, in
+# counts, to be divided by.
+_LEAST_LIFT = 1e-2
+_LEAST_COUNT = 1e-3
+
+_CODES, _LIFTS = "codes", "lifts"
+
+
+@dataclass(frozen=True, eq=False)
+class Details:
+    """How rows of a group share its codes, by other columns. Privacy: released numbers alone.
+
+    `codes`: of each attribute the codes, rising, that have a category of their own, among groups of several. `lifts`:
+    of an attribute and another one, how many times as many rows have a code and a category of the other as would if
+    the group were all that mattered; categories are the other's groups, and after them its own such codes. No attribute
+    comes twice, or hangs on itself by way of others.
+    """
+
+    codes: Mapping[int, Integers] = field(default_factory=dict)
+    lifts: Mapping[Edge, Lifts] = field(default_factory=dict)
+
+    def pack(self) -> dict[str, npt.NDArray[Any]]:
+        """All of it as arrays by name."""
+        codes = {f"{_CODES} {attribute}": codes for attribute, codes in self.codes.items()}
+        return {**codes, **{f"{_LIFTS} {own} {other}": lifts for (own, other), lifts in self.lifts.items()}}
+
+    @classmethod
+    def unpack(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> "Details":
+        """Takes what `pack` gave, among others."""
+        codes, lifts = dict[int, Integers](), dict[Edge, Lifts]()
+        for name in arrays:
+            kind, *places = name.split()
+            if kind == _CODES:
+                codes[int(places[0])] = arrays[name]
+            elif kind == _LIFTS:
+                own, other = map(int, places)
+                lifts[own, other] = arrays[name]
+        return cls(codes, lifts)
+
+    def is_sound(self, coarsening: Coarsening) -> bool:
+        """Whether they fit the groups."""
+        parts, by = dict(enumerate(coarsening.parts)), dict(self.lifts.keys())
+        codes_fit = all(
+            attribute in parts
+            and len(parts[attribute].starts) == parts[attribute].cells
+            and np.array_equal(codes, np.unique(codes))
+            and np.all((codes >= 0) & (codes < parts[attribute].cells))
+            for attribute, codes in self.codes.items()
+        )
+        lifts_fit = all(
+            own in self.codes
+            and other in parts
+            and lifts.shape == (len(self.codes[own]), parts[other].size + len(self.codes.get(other, ())))
+            and np.all(lifts > 0)
+            and not _hangs_on(by, other, own)
+            for (own, other), lifts in self.lifts.items()
+        )
+        return bool(codes_fit and lifts_fit and len(by) == len(self.lifts))
+
+    def redraw(self, encoded: EncodedTable, coarsening: Coarsening, *, rng: np.random.Generator) -> None:
+        """Draws codes of rows again, within their groups: each as often as its share of the group has it."""
+        by = dict(self.lifts.keys())
+        # Those that others hang on first.
+        for own in sorted(by, key=lambda own: sum(_hangs_on(by, own, other) for other in by)):
+            kind, other = (_Categories(coarsening.parts[at], self.codes.get(at)) for at in (own, by[own]))
+            cells, others = (coarsening.attributes[at].find_cells(encoded) for at in (own, by[own]))
+            drawn = _share_out(cells, kind, other.find(others), self.lifts[own, by[own]], rng=rng)
+            coarsening.attributes[own].put_cells(drawn, into=encoded)
+
+
+def _hangs_on(by: Mapping[int, int], own: int, other: int) -> bool:
+    """Whether an attribute is the other one, or is told apart by it, be it by way of others."""
+    return own == other or (own in by and _hangs_on(by, by[own], other))
+
+
+class _Categories:
+    """An attribute's groups, and after them those of its codes that have a category of their own."""
+
+    def __init__(self, part: AttributeGroups, codes: Integers | None = None) -> None:
+        self.part = part
+        self.codes = np.zeros(0, np.int64) if codes is None else codes
+        self.count = part.size + len(self.codes)
+        self.groups = np.append(np.arange(part.size), part.groups[self.codes])
+        """The group of each category."""
+
+    def find(self, cells: Integers) -> Integers:
+        """The category of each cell. Shapes: (n,)."""
+        if not len(self.codes):
+            return self.part.find_groups(cells).astype(np.int64)
+        return self._of_cells[cells]
+
+    @functools.cached_property
+    def _of_cells(self) -> Integers:
+        found = self.part.groups.astype(np.int64)
+        found[self.codes] = self.part.size + np.arange(len(self.codes))
+        return found
+
+    def draw_others(self, groups: Integers, *, rng: np.random.Generator) -> Integers:
+        """Draws, of each group, a code without a category of its own. Shapes: (n,)."""
+        weights = self.part.weights.copy()
+        weights[self.codes] = 0.0
+        sums = np.bincount(self.part.groups, weights, minlength=self.part.size)[self.part.groups]
+        # A group that has no other code is not drawn from.
+        others = np.where(sums > 0, weights / np.where(sums > 0, sums, 1.0), self.part.weights)
+        return replace(self.part, weights=others).draw_cells(groups.astype(np.int32), rng=rng)
+
+    @functools.cached_property
+    def weights(self) -> Counts:
+        """Of each category its share of its group: of a group, what its other codes have."""
+        own = self.part.weights[self.codes]
+        rest = 1.0 - np.bincount(self.part.groups[self.codes], own, minlength=self.part.size)
+        return np.append(np.maximum(rest, 0.0), own)
+
+
+def find_codes(part: AttributeGroups, *, records: float, least_count: float) -> Integers:
+    """The codes of groups of several that hold enough records to be told from an answer's noise, by released counts.
+
+    Units: `least_count` is a count of records. Privacy: post-processing of the one-way release.
+    """
+    held = records * part.probabilities[part.groups] * part.weights
+    shares_group = np.bincount(part.groups)[part.groups] > 1
+    return np.flatnonzero(shares_group & (held >= least_count))
+
+
+def _count_details(rows: GroupedRows, argument: dict[str, Any]) -> Counts:
+    """The counts of some attributes' codes by others' categories, pair after pair, in one vector."""
+    sizes, groups = rows.layout.sizes, rows.groups
+    of_cells = {int(place): np.array(categories) for place, categories in argument["categories"].items()}
+    pairs = argument["pairs"]
+    widths = {place: int(categories.max()) + 1 for place, categories in of_cells.items()}
+    found = [np.zeros((widths[own] - sizes[own]) * widths.get(other, sizes[other])) for own, other in pairs]
+    for chunk in cut(len(groups)):
+        seen = {place: categories[rows.cells[place][chunk]] for place, categories in of_cells.items()}
+        for total, (own, other) in zip(found, pairs, strict=True):
+            of_own = seen[own] >= sizes[own]
+            by = seen[other] if other in seen else groups[chunk, other].astype(np.int64)
+            cells = (seen[own][of_own] - sizes[own]) * widths.get(other, sizes[other]) + by[of_own]
+            total += np.bincount(cells, minlength=len(total))
+    return np.concatenate(found)
+
+
+DETAILS = Sum[GroupedRows]("details", lambda rows, argument, array: _count_details(rows, argument))
+"""Codes of some attributes by categories of others, in one vector."""
+
+
+def ask_for_details(
+    rows: Rows[GroupedRows],
+    coarsening: Coarsening,
+    probabilities: Probabilities,
+    *,
+    attributes: Sequence[int],
+    records: float,
+    times: int,
+    least_count: float,
+    ledger: Ledger,
+) -> Details:
+    """Asks, so many `times`, by which other column an attribute's codes are told apart best: a selection, an answer.
+
+    `attributes`: those whose codes are looked at, as rows hold them. `probabilities` are the fitted codes, by which
+    counts are expected: as likely within a group, whatever the other column says. `least_count`: what a code holds at
+    least to be told apart, in counts.
+    Privacy: a record adds 1 to one count of a pair at most, and what is expected is made of releases; so scores have
+      sensitivity 1 under zero-out (2 under replace-one), counts 1 (sqrt 2). Fewer questions are asked where released
+      counts leave nothing to be told apart.
+    Shapes: `probabilities` (codes, width).
+    Source: as `QueryDiscriminator`.
+    """
+    stddev = ledger.find(ANSWER_LABEL).stddev
+    found = {
+        place: find_codes(coarsening.parts[place], records=records, least_count=least_count) for place in attributes
+    }
+    codes = {place: own for place, own in found.items() if len(own)}
+    kinds = [_Categories(part, codes.get(place)) for place, part in enumerate(coarsening.parts)]
+    left = list(_list_candidates(kinds, probabilities))
+    expected = {pair: records * _expect(kinds, probabilities, pair) for pair in left}
+    lifts = dict[Edge, Lifts]()
+
+    @functools.cache
+    def count() -> dict[Edge, Counts]:
+        named = {str(place): kinds[place].find(np.arange(kinds[place].part.cells)).tolist() for place in codes}
+        flat = rows.sum(DETAILS, argument={"categories": named, "pairs": list(expected)})
+        ends = np.cumsum([cells.size for cells in expected.values()])[:-1]
+        return {
+            pair: own.reshape(expected[pair].shape) for pair, own in zip(expected, np.split(flat, ends), strict=True)
+        }
+
+    def score() -> list[float]:
+        errors = {pair: np.abs(count()[pair] - expected[pair]) for pair in left}
+        return [float(expect_gains(errors[pair], expected[pair], stddev=stddev).sum()) for pair in left]
+
+    def get(pair: Edge) -> Counts:
+        return count()[pair]
+
+    for _ in range(times):
+        hangs_on = dict(lifts.keys())
+        left = [pair for pair in left if pair[0] not in hangs_on and not _hangs_on(hangs_on, pair[1], pair[0])]
+        if not left:
+            break
+        pair = left[ledger.select(SELECTION_LABEL, score)]
+        noisy = ledger.release(ANSWER_LABEL, functools.partial(get, pair))
+        drawn = draw_towards(noisy.values, expected[pair], stddev=noisy.stddev)
+        lifts[pair] = _limit(drawn / np.maximum(expected[pair], _LEAST_COUNT))
+    return Details(codes, lifts)
+
+
+def _limit(lifts: Counts) -> Lifts:
+    return np.clip(lifts, _LEAST_LIFT, 1.0 / _LEAST_LIFT).astype(np.float32)
+
+
+def _list_candidates(kinds: Sequence[_Categories], probabilities: Probabilities) -> Iterator[Edge]:
+    """Each attribute of such codes with those others whose groups hang together with its own most, by fitted codes."""
+    starts = np.cumsum([0] + [kind.part.size for kind in kinds])
+    shares = probabilities.mean(axis=0)
+    for own, kind in enumerate(kinds):
+        if not len(kind.codes):
+            continue
+        rows = slice(starts[own], starts[own + 1])
+        together = np.abs(answer_pairs(probabilities, rows) - np.outer(shares[rows], shares)).sum(axis=0)
+        strengths = np.add.reduceat(together, starts[:-1])
+        strengths[own] = -1.0
+        most = np.argsort(-strengths, kind="stable")[: min(_CANDIDATES, len(kinds) - 1)]
+        yield from ((own, int(other)) for other in np.sort(most))
+
+
+def _expect(kinds: Sequence[_Categories], probabilities: Probabilities, pair: Edge) -> Counts:
+    """The share of rows of an attribute's codes and another's categories where groups are all that matters."""
+    starts = np.cumsum([0] + [kind.part.size for kind in kinds])
+    (own, other), (left, right) = zip(*((kinds[at], slice(starts[at], starts[at + 1])) for at in pair), strict=True)
+    groups = answer_pairs(probabilities, left, right).astype(np.float64)
+    size = own.part.size
+    cells = groups[np.ix_(own.groups[size:], other.groups)]
+    expected: Counts = cells * np.outer(own.weights[size:], other.weights)
+    return expected
+
+
+def _share_out(cells: Integers, kind: _Categories, by: Integers, lifts: Lifts, *, rng: np.random.Generator) -> Integers:
+    """Draws codes again for rows of groups of several: each as often as its share of its group has it.
+
+    Shapes: `cells` and `by` (n,), of each row its cell and the other column's category.
+    Source: Deming and Stephan 1940 (iterative proportional fitting).
+    """
+    drawn, groups, size = cells.copy(), kind.part.groups[cells], kind.part.size
+    # Of each of these groups its categories side by side: the codes, and all others of it as one.
+    of_codes = kind.groups[size:]
+    numbers, order = np.bincount(of_codes, minlength=size), np.argsort(of_codes, kind="stable")
+    members = np.repeat(np.arange(size)[:, np.newaxis], numbers.max() + 1, axis=1)
+    members[of_codes[order], np.arange(len(order)) - (np.cumsum(numbers) - numbers)[of_codes[order]]] = size + order
+    rows = np.flatnonzero(numbers[groups] > 0)
+    own = members[groups[rows]]
+    # What is beyond them is of the group as a whole as well, and counted once.
+    odds = kind.weights[own] * (np.arange(own.shape[1]) <= numbers[groups[rows], np.newaxis])
+    odds *= np.vstack([np.ones_like(lifts[:1]), lifts])[np.maximum(own - size + 1, 0), by[rows, np.newaxis]]
+    wanted = np.bincount(groups[rows], minlength=size)[kind.groups] * kind.weights
+    for _ in range(_TURNS):
+        odds /= odds.sum(axis=1, keepdims=True)
+        sums = np.bincount(own.ravel(), odds.ravel(), minlength=kind.count)
+        odds *= np.divide(wanted, sums, out=np.ones_like(wanted), where=sums > 0)[own]
+    places = np.arange(len(rows))
+    picked = own[places, find_on_scale(odds, places, places + rng.random(len(rows)))]
+    of_code = picked >= size
+    drawn[rows[of_code]] = kind.codes[picked[of_code] - size]
+    drawn[rows[~of_code]] = kind.draw_others(picked[~of_code], rng=rng)
+    return drawn
