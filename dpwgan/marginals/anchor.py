@@ -16,7 +16,7 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from dpwgan.marginals.code_information import CodeInformation
-from dpwgan.marginals.details import Details, ask_for_details
+from dpwgan.marginals.details import Details, ask_for_details, find_codes
 from dpwgan.marginals.emptiness import find_empty
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities, ReleasedLoss
@@ -35,7 +35,6 @@ from dpwgan.plan import Cost, Plan
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.events import Gaussian
-from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import AccountantChoice, Terms
@@ -47,6 +46,7 @@ Noise = Literal["laplace", "gaussian"]
 Progress = Callable[[int, int, float], None]
 
 ONE_WAYS_LABEL = "one-way counts"
+_DETAILS_ACT = "details"
 
 # The strength of a budget is n times the root of 2 rho: the number of records over the noise of a lone count.
 # Shares of the budget, in units of zero-concentrated privacy (rho), which add up. One-ways are a part of every marginal
@@ -158,16 +158,18 @@ class AnchorDesign:
 
     @property
     def details(self) -> int:
-        """How often codes are told apart within their groups."""
+        """How often codes are told apart within their groups, if released counts leave any to be."""
         return math.ceil(len(self.detailed) / _DETAILED_A_DETAIL)
 
     @property
     def turns(self) -> int:
         """How often the draft is fitted to new answers: to some at once, where there are many."""
-        by_pairs = min(math.comb(self.attributes, 2) // _PAIRS_A_QUESTION, self.rounds // _LEAST_TURNS)
+        # Where released counts leave no codes to be told apart, further marginals are asked for.
+        most = self.rounds + self.details
+        by_pairs = min(math.comb(self.attributes, 2) // _PAIRS_A_QUESTION, most // _LEAST_TURNS)
         by_columns = max(self.attributes // _COLUMNS_A_QUESTION, by_pairs)
-        at_once = max(math.ceil(self.rounds / _MOST_TURNS), by_columns, 1)
-        return math.ceil(self.rounds / at_once)
+        at_once = max(math.ceil(most / _MOST_TURNS), by_columns, 1)
+        return math.ceil(most / at_once)
 
     @property
     def fit_steps(self) -> int:
@@ -521,9 +523,19 @@ def fit_anchor(
         weight = _FORBIDDEN_WEIGHT * table.records / design.answer_stddev
         losses.append(ForbiddenMass(layout, table.zeros, weight=weight))
     codes, tick = design.choose_codes(layout.width), FitProgress(design.fit_ticks, ledger=ledger, progress=progress)
+    detailed = find_codes(table.coarsening, design.detailed, records=table.records, least_count=least_count)
+    details = min(design.details, len(detailed))
     if design.kind == "queries":
         answers = _play_rounds(
-            table, design, codes=codes, losses=losses, rng=rng, ledger=ledger, tick=tick, threads=threads
+            table,
+            design,
+            rounds=design.rounds + design.details - details,
+            codes=codes,
+            losses=losses,
+            rng=rng,
+            ledger=ledger,
+            tick=tick,
+            threads=threads,
         )
     else:
         table.keep(MOMENTS_LABEL, ledger, lambda: measure_moments(table.rows, measured=table.measured, ledger=ledger))
@@ -541,33 +553,21 @@ def fit_anchor(
         meanwhile=meanwhile,
     )
     is_short = design.fit_learning_rate > design.settings.fit_learning_rate
-    details = _tell_apart(table, design, generator.probabilities(), ledger=ledger) if design.details else Details()
-    return FittedAnchor(table=table, losses=losses, generator=generator, is_short=is_short, details=details)
-
-
-def _tell_apart(table: ReleasedTable, design: AnchorDesign, probabilities: Probabilities, *, ledger: Ledger) -> Details:
-    """Asks which codes rows of a group have; those of an earlier life of the run are kept, or go without."""
-
-    def act() -> Arrays:
-        return ask_for_details(
-            table.rows,
-            table.coarsening,
-            probabilities,
-            attributes=design.detailed,
-            records=table.records,
-            times=design.details,
-            least_count=_LEAST_STDDEVS * design.answer_stddev,
-            ledger=ledger,
-        ).pack()
-
-    name = "details"
-    return Details() if ledger.journal.has_lost(name) else Details.unpack(ledger.keep(name, act, dispensable=True))
+    known = Details()
+    if details and not ledger.journal.has_lost(_DETAILS_ACT):
+        ask = partial(ask_for_details, table.rows, table.coarsening, generator.probabilities(), records=table.records)
+        kept = ledger.keep(
+            _DETAILS_ACT, lambda: ask(codes=detailed, times=details, ledger=ledger).pack(), dispensable=True
+        )
+        known = Details.unpack(kept)
+    return FittedAnchor(table=table, losses=losses, generator=generator, is_short=is_short, details=known)
 
 
 def _play_rounds(
     table: ReleasedTable,
     design: AnchorDesign,
     *,
+    rounds: int,
     codes: int,
     losses: Sequence[ReleasedLoss],
     rng: np.random.Generator,
@@ -577,7 +577,8 @@ def _play_rounds(
 ) -> Probabilities:
     """Asks for the tree, then for further marginals in turns, each time where a draft fitted to all before is worst.
 
-    A turn that an earlier life of the run began, and lost, is left out. Shapes: shares of all pairs, (width, width).
+    `rounds`: how many of these. A turn that an earlier life of the run began, and lost, is left out.
+    Shapes: shares of all pairs, (width, width).
     """
     journal, settings, coarsening = ledger.journal, design.settings, table.coarsening
     discriminator = QueryDiscriminator(
@@ -594,7 +595,7 @@ def _play_rounds(
         return discriminator.ask_for_tree(table.shares, stddevs=coarsening.stddevs, edges=design.edges)
 
     def ask(turn: int) -> list[Marginal]:
-        first, last = (design.rounds * turns // design.turns for turns in (turn - 1, turn))
+        first, last = (rounds * turns // design.turns for turns in (turn - 1, turn))
         return discriminator.ask(draft.probabilities(), times=last - first)
 
     tree: list[Edge] = [(left, right) for left, right in table.keep("tree", ledger, ask_for_tree)]

@@ -8,6 +8,8 @@ mechanism, and the counts of the one selected, through the Gaussian mechanism; t
 """
 
 import functools
+import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -149,14 +151,22 @@ class _Categories:
         return np.append(np.maximum(rest, 0.0), own)
 
 
-def find_codes(part: AttributeGroups, *, records: float, least_count: float) -> Integers:
-    """The codes of groups of several that hold enough records to be told from an answer's noise, by released counts.
+def find_codes(
+    coarsening: Coarsening, attributes: Sequence[int], *, records: float, least_count: float
+) -> dict[int, Integers]:
+    """Of each attribute that has such, the codes of groups of several that hold enough records to be told apart.
 
     Units: `least_count` is a count of records. Privacy: post-processing of the one-way release.
     """
-    held = records * part.probabilities[part.groups] * part.weights
-    shares_group = np.bincount(part.groups)[part.groups] > 1
-    return np.flatnonzero(shares_group & (held >= least_count))
+    found = {}
+    for attribute in attributes:
+        part = coarsening.parts[attribute]
+        held = records * part.probabilities[part.groups] * part.weights
+        shares_group = np.bincount(part.groups)[part.groups] > 1
+        codes = np.flatnonzero(shares_group & (held >= least_count))
+        if len(codes):
+            found[attribute] = codes
+    return found
 
 
 def _count_details(rows: GroupedRows, argument: dict[str, Any]) -> Counts:
@@ -185,32 +195,26 @@ def ask_for_details(
     coarsening: Coarsening,
     probabilities: Probabilities,
     *,
-    attributes: Sequence[int],
+    codes: Mapping[int, Integers],
     records: float,
     times: int,
-    least_count: float,
     ledger: Ledger,
 ) -> Details:
     """Asks, so many `times`, by which other column an attribute's codes are told apart best: a selection, an answer.
 
-    `attributes`: those whose codes are looked at, as rows hold them. `probabilities` are the fitted codes, by which
-    counts are expected: as likely within a group, whatever the other column says. `least_count`: what a code holds at
-    least to be told apart, in counts.
+    `codes`: those of `find_codes`, of attributes whose cells rows hold. `probabilities` are the fitted codes, by which
+    counts are expected: as likely within a group, whatever the other column says. Where all are told apart, and there
+    are questions left, those that were answered are asked once more.
     Privacy: a record adds 1 to one count of a pair at most, and what is expected is made of releases; so scores have
-      sensitivity 1 under zero-out (2 under replace-one), counts 1 (sqrt 2). Fewer questions are asked where released
-      counts leave nothing to be told apart.
+      sensitivity 1 under zero-out (2 under replace-one), counts 1 (sqrt 2).
     Shapes: `probabilities` (codes, width).
     Source: as `QueryDiscriminator`.
     """
     stddev = ledger.find(ANSWER_LABEL).stddev
-    found = {
-        place: find_codes(coarsening.parts[place], records=records, least_count=least_count) for place in attributes
-    }
-    codes = {place: own for place, own in found.items() if len(own)}
     kinds = [_Categories(part, codes.get(place)) for place, part in enumerate(coarsening.parts)]
     left = list(_list_candidates(kinds, probabilities))
     expected = {pair: records * _expect(kinds, probabilities, pair) for pair in left}
-    lifts = dict[Edge, Lifts]()
+    lifts, answers = dict[Edge, Lifts](), defaultdict[Edge, list[Counts]](list)
 
     @functools.cache
     def count() -> dict[Edge, Counts]:
@@ -230,12 +234,12 @@ def ask_for_details(
 
     for _ in range(times):
         hangs_on = dict(lifts.keys())
-        left = [pair for pair in left if pair[0] not in hangs_on and not _hangs_on(hangs_on, pair[1], pair[0])]
-        if not left:
-            break
+        free = [pair for pair in left if pair[0] not in hangs_on and not _hangs_on(hangs_on, pair[1], pair[0])]
+        left = free or list(lifts)
         pair = left[ledger.select(SELECTION_LABEL, score)]
-        noisy = ledger.release(ANSWER_LABEL, functools.partial(get, pair))
-        drawn = draw_towards(noisy.values, expected[pair], stddev=noisy.stddev)
+        answers[pair].append(ledger.release(ANSWER_LABEL, functools.partial(get, pair)).values.astype(np.float64))
+        mean, of_mean = np.mean(answers[pair], axis=0), stddev / math.sqrt(len(answers[pair]))
+        drawn = draw_towards(mean, expected[pair], stddev=of_mean)
         lifts[pair] = _limit(drawn / np.maximum(expected[pair], _LEAST_COUNT))
     return Details(codes, lifts)
 

@@ -200,7 +200,7 @@ READS = [
 ]
 
 
-def make_wide(monkeypatch: pytest.MonkeyPatch, records: int = 4_000) -> EncodedTable:
+def make_wide(monkeypatch: pytest.MonkeyPatch, records: int = 2_000) -> EncodedTable:
     """A table with two columns of more codes than groups: one code of each belongs to one of the other."""
     monkeypatch.setattr(anchor, "MOST_CELLS", 6)
     monkeypatch.setattr(anchor, "_MOST_GROUPS", 6)
@@ -229,12 +229,23 @@ def test_codes_are_told_apart_within_their_groups_when_they_are_many(monkeypatch
     assert list(sampler.details.lifts) in ([(0, 1)], [(1, 0)])
 
     def count_absurd(sampler: MixtureSampler) -> float:
-        (drawn,) = sampler.sample(4_000, rng=np.random.default_rng(1))
+        (drawn,) = sampler.sample(2_000, rng=np.random.default_rng(1))
         again = sampler.draw_again(drawn, rng=np.random.default_rng(2))
         return max(float(np.mean(rows.codes[:, 0] != rows.codes[:, 1])) for rows in (drawn, again))
 
     assert count_absurd(sampler) < 0.4
     assert count_absurd(replace(sampler, details=Details())) > 0.6
+
+
+@pytest.mark.parametrize("rounds", [0, 3])
+def test_all_is_asked_when_there_are_no_codes_to_tell_apart(rounds, monkeypatch):
+    encoded = make_wide(monkeypatch, records=600)
+    encoded.codes[:, :2] %= 2  # no group of several codes holds a record
+    plan = make_plan(encoded, epsilon=100.0, settings=replace(FAST, rounds=rounds))
+    assert plan.design.details == 1
+    ledger = reserve(plan)
+    assert not fit(encoded, plan, ledger=ledger).details.lifts
+    assert ledger.charged == {release.label: release.times for release in plan.releases}
 
 
 def test_codes_are_told_apart_only_where_public_facts_say_that_it_can_pay(monkeypatch):

@@ -10,7 +10,7 @@ import pytest
 
 from dpwgan.marginals import details
 from dpwgan.marginals.coarsening import GROUPS, AttributeGroups, Coarsening
-from dpwgan.marginals.details import DETAILS, Details, ask_for_details
+from dpwgan.marginals.details import DETAILS, Details, ask_for_details, find_codes
 from dpwgan.marginals.measurements import GroupedRows
 from dpwgan.marginals.queries import ANSWER_LABEL, SELECTION_LABEL, SELECTION_SENSITIVITY, plan_queries
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
@@ -81,10 +81,12 @@ def ask(
     seed: int = 1,
     **more: Any,
 ) -> Details:
-    lines = plan_queries(9, selection_epsilon=50.0, answer_noise_multiplier=more.pop("noise", 0.2))
+    lines = plan_queries(99, selection_epsilon=50.0, answer_noise_multiplier=more.pop("noise", 0.2))
     ledger = open_ledger(lines, source=seed, observers=[] if watcher is None else [watcher])
-    settings = {"attributes": [COUNTY, DISTRICT], "records": encoded.records, "least_count": 10.0} | more
-    return ask_for_details(group(encoded, coarsening), coarsening, codes, times=times, ledger=ledger, **settings)
+    looked_at, records = more.pop("attributes", [COUNTY, DISTRICT]), more.pop("records", encoded.records)
+    known = find_codes(coarsening, looked_at, records=records, least_count=more.pop("least_count", 10.0))
+    rows = group(encoded, coarsening)
+    return ask_for_details(rows, coarsening, codes, codes=known, records=records, times=times, ledger=ledger, **more)
 
 
 def draw_of_groups(
@@ -182,20 +184,37 @@ def test_scores_and_counts_move_by_no_more_than_their_sensitivity_when_a_record_
             assert np.square(errors).sum() <= (2 if replaced else 1)
 
 
-def test_no_more_is_asked_than_there_is_to_tell_apart():
+def test_each_attribute_is_told_apart_once_and_then_more_exactly():
     encoded, watch = make_places(2_000), Watcher()
     coarsening = coarsen_places(encoded)
     codes = make_codes(encoded, coarsening)
     known = ask(encoded, coarsening=coarsening, codes=codes, times=9, watcher=watch)
     # Each attribute once, and never one by the other and back.
-    assert len(known.lifts) == 2
-    assert watch.order == [SELECTION_LABEL, ANSWER_LABEL] * 2
+    assert {own for own, _ in known.lifts} == {COUNTY, DISTRICT}
     assert (COUNTY, DISTRICT) not in known.lifts or (DISTRICT, COUNTY) not in known.lifts
-    empty = Watcher()
-    assert not ask(encoded, coarsening=coarsening, codes=codes, least_count=1e6, watcher=empty).lifts
-    assert not empty.order
+    assert watch.order == [SELECTION_LABEL, ANSWER_LABEL] * 9
+    assert [len(scores) for scores in watch.scores] == [6, 2, *[2] * 7] or len(watch.scores[1]) == 3
     alone = ask(encoded, coarsening=coarsening, codes=codes, times=1, attributes=[DISTRICT])
     assert [own for own, _ in alone.lifts] == [DISTRICT]
+    # Answers to one question are put together, by their mean.
+    often = Watcher()
+    noisy = ask(encoded, coarsening=coarsening, codes=codes, times=60, attributes=[DISTRICT], noise=8.0, watcher=often)
+    ((pair, lifts),) = noisy.lifts.items()
+    exact = ask(encoded, coarsening=coarsening, codes=codes, times=1, attributes=[DISTRICT], noise=0.01)
+    if pair in exact.lifts:
+        assert np.abs(lifts - exact.lifts[pair]).max() < 0.2
+    assert len(often.noisy) == 60
+
+
+def test_codes_are_looked_at_where_they_share_a_group_and_hold_enough():
+    encoded = make_places(2_000)
+    coarsening = coarsen_places(encoded)
+    counts = np.bincount(encoded.codes[:, COUNTY], minlength=CODES)
+    found = find_codes(coarsening, [COUNTY, STATE], records=2_000, least_count=counts[4] - 0.5)
+    assert {attribute: codes.tolist() for attribute, codes in found.items()} == {
+        COUNTY: np.flatnonzero(counts >= counts[4]).tolist()
+    }
+    assert not find_codes(coarsening, [COUNTY], records=2_000, least_count=1e6)
 
 
 def test_rare_codes_keep_to_chance_and_to_their_share():
