@@ -154,7 +154,7 @@ class _Categories:
 def find_codes(
     coarsening: Coarsening, attributes: Sequence[int], *, records: float, least_count: float
 ) -> dict[int, Integers]:
-    """Of each attribute that has such, the codes of groups of several that hold enough records to be told apart.
+    """Of each attribute that has such, the codes that share a group and hold enough records to be told apart.
 
     Units: `least_count` is a count of records. Privacy: post-processing of the one-way release.
     """
@@ -162,8 +162,8 @@ def find_codes(
     for attribute in attributes:
         part = coarsening.parts[attribute]
         held = records * part.probabilities[part.groups] * part.weights
-        shares_group = np.bincount(part.groups)[part.groups] > 1
-        codes = np.flatnonzero(shares_group & (held >= least_count))
+        beside = np.bincount(part.groups, held >= least_count)[part.groups]
+        codes = np.flatnonzero((held >= least_count) & (beside > 1))
         if len(codes):
             found[attribute] = codes
     return found
