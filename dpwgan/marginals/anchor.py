@@ -60,11 +60,10 @@ _STRENGTH_A_QUESTION = 20.0
 _LEAST_QUESTIONS = 2
 # Groups hold this many stddevs of an answer's noise at least: a cell of a pair holds a fraction of that.
 _LEAST_STDDEVS = 3.0
-# Where columns are few, one of categories may have more groups than others, up to so many: what is beyond falls into
-# one group that hangs together with nothing.
+# Where columns are few, one of categories may have more groups than others, up to so many: codes beyond share groups.
 _MOST_GROUPS, _MOST_GROUPS_OF_ALL = 512, 4_096
-# Codes of columns that have more of them than groups are told apart within these: one of so many such columns is, as in
-# the others a few groups hold nearly all records.
+# Of columns that have more codes than groups, one of so many has its codes told apart within these: in the others a few
+# codes hold nearly all records.
 _DETAILED_A_DETAIL = 3
 # Beyond the tree: rounds that pay at a strength of 1, with its root.
 _ROUNDS_FACTOR = 0.4
@@ -309,9 +308,7 @@ class AnchorDesign:
             return one_ways
         width = max(2.0, self.likely_width)
         codes = self.choose_codes(round(width))
-        answers = (
-            (self.edges + self.rounds) * (width / self.attributes) ** 2 if self.kind == "queries" else width**2 / 2
-        )
+        answers = self.queries * (width / self.attributes) ** 2 if self.kind == "queries" else width**2 / 2
         step_of_a_code = width * _SECONDS_A_CELL + answers * _SECONDS_AN_ANSWER
         stepped = codes * self.fit_steps + choose_draft_codes(codes) * (self.fit_ticks - self.fit_steps)
         return one_ways + self.shape.records * self.attributes**2 * _SECONDS_A_PAIR + stepped * step_of_a_code
