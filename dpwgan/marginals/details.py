@@ -20,6 +20,7 @@ import numpy.typing as npt
 from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
 from dpwgan.marginals.denoising import draw_towards
 from dpwgan.marginals.draws import find_on_scale
+from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.loss import Probabilities
 from dpwgan.marginals.markov_tree import Edge
 from dpwgan.marginals.measurements import GroupedRows, answer_pairs
@@ -212,8 +213,8 @@ def ask_for_details(
     """
     stddev = ledger.find(ANSWER_LABEL).stddev
     kinds = [_Categories(part, codes.get(place)) for place, part in enumerate(coarsening.parts)]
-    left = list(_list_candidates(kinds, probabilities))
-    expected = {pair: records * _expect(kinds, probabilities, pair) for pair in left}
+    left = list(_list_candidates(kinds, probabilities, rows.own.layout))
+    expected = {pair: records * _expect(kinds, probabilities, pair, rows.own.layout) for pair in left}
     lifts, answers = dict[Edge, Lifts](), defaultdict[Edge, list[Counts]](list)
 
     @functools.cache
@@ -248,26 +249,24 @@ def _limit(lifts: Counts) -> Lifts:
     return np.clip(lifts, _LEAST_LIFT, 1.0 / _LEAST_LIFT).astype(np.float32)
 
 
-def _list_candidates(kinds: Sequence[_Categories], probabilities: Probabilities) -> Iterator[Edge]:
+def _list_candidates(kinds: Sequence[_Categories], probabilities: Probabilities, layout: GroupLayout) -> Iterator[Edge]:
     """Each attribute of such codes with those others whose groups hang together with its own most, by fitted codes."""
-    starts = np.cumsum([0] + [kind.part.size for kind in kinds])
     shares = probabilities.mean(axis=0)
     for own, kind in enumerate(kinds):
         if not len(kind.codes):
             continue
-        rows = slice(starts[own], starts[own + 1])
+        rows = layout.get_slice(own)
         together = np.abs(answer_pairs(probabilities, rows) - np.outer(shares[rows], shares)).sum(axis=0)
-        strengths = np.add.reduceat(together, starts[:-1])
+        strengths = np.add.reduceat(together, layout.starts)
         strengths[own] = -1.0
         most = np.argsort(-strengths, kind="stable")[: min(_CANDIDATES, len(kinds) - 1)]
         yield from ((own, int(other)) for other in np.sort(most))
 
 
-def _expect(kinds: Sequence[_Categories], probabilities: Probabilities, pair: Edge) -> Counts:
+def _expect(kinds: Sequence[_Categories], probabilities: Probabilities, pair: Edge, layout: GroupLayout) -> Counts:
     """The share of rows of an attribute's codes and another's categories where groups are all that matters."""
-    starts = np.cumsum([0] + [kind.part.size for kind in kinds])
-    (own, other), (left, right) = zip(*((kinds[at], slice(starts[at], starts[at + 1])) for at in pair), strict=True)
-    groups = answer_pairs(probabilities, left, right).astype(np.float64)
+    own, other = (kinds[at] for at in pair)
+    groups = answer_pairs(probabilities, *map(layout.get_slice, pair)).astype(np.float64)
     size = own.part.size
     cells = groups[np.ix_(own.groups[size:], other.groups)]
     expected: Counts = cells * np.outer(own.weights[size:], other.weights)
