@@ -1,7 +1,5 @@
 """Marginals of groups: counted in the rows, answered by a mixture of codes, and compared where they were measured."""
 
-import functools
-import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -9,9 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.marginals.answer_blocks import LargerBlock, PairBlock, Sides, Targets, lay_out_larger
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.loss import Codes, Probabilities, Sums
-from dpwgan.marginals.row_products import add_rows, multiply_rows
+from dpwgan.marginals.row_products import multiply_rows
 from dpwgan.marginals.views import Views
 from dpwgan.marginals.zeros import Zeros, mask
 from dpwgan.table.rows import Sum
@@ -243,7 +242,7 @@ class MeasuredMarginals:
 
     def add_up(self, codes: Codes, *, into: Sums) -> None:
         """Writes what some codes have of the means, as `ReleasedLoss` has it."""
-        sides = _Sides(codes.rows, self._join(codes.rows))
+        sides = Sides(codes.rows, self._join(codes.rows))
         for block, answers in self._list_answers(into):
             block.add_up(sides, share=codes.share, into=answers)
 
@@ -255,7 +254,7 @@ class MeasuredMarginals:
         weighted *= codes.share
         into += weighted[:, np.newaxis]
         joined = self._join(rows)
-        sides, slopes = _Sides(rows, joined), _Sides(into, np.zeros_like(joined))
+        sides, slopes = Sides(rows, joined), Sides(into, np.zeros_like(joined))
         for block, answers in self._list_answers(sums):
             block.add_gradient(sides, answers, share=codes.share, into=slopes)
         for view, place in views.items():
@@ -266,7 +265,7 @@ class MeasuredMarginals:
         """The blocks of the views that were asked for. Shapes: (width, codes) to (blocks, codes)."""
         return np.concatenate([rows[:0], *(self.views.take(rows, view) for view in self._blocks.views)])
 
-    def _list_answers(self, sums: Sums) -> "Iterator[tuple[_PairBlock | _LargerBlock, Sums]]":
+    def _list_answers(self, sums: Sums) -> "Iterator[tuple[PairBlock | LargerBlock, Sums]]":
         """Each block with its own answers, which lie side by side."""
         start = 0
         for block in self._blocks.larger:
@@ -282,131 +281,32 @@ class MeasuredMarginals:
     def _lay_out(self) -> "_Blocks":
         """Puts answers together that are compared together: all one-ways, and pairs whose groups lie side by side."""
         own = self.views.own
-        one_ways = _Targets(np.zeros(own.width, np.float32), np.zeros(own.width, np.float32))
-        blocks: list[_PairBlock | _LargerBlock] = []
-        pairs: list[_PairBlock] = []
+        one_ways = Targets(np.zeros(own.width, np.float32), np.zeros(own.width, np.float32))
+        pairs: list[PairBlock] = []
+        larger: dict[Marginal, Targets] = {}
+        places: dict[int, slice] = {}
         views, width = {}, own.width
         for view in sorted({view for marginal in self._shares for view in marginal if view >= own.attributes}):
             views[view] = slice(width, width + self.views.sizes[view])
             width += self.views.sizes[view]
         for marginal in sorted(self._shares):
-            targets = _Targets(self._shares[marginal], self._weights[marginal])
+            targets = Targets(self._shares[marginal], self._weights[marginal])
             slices = [views[view] if view in views else own.get_slice(view) for view in marginal]
             if len(marginal) == 1:
                 one_ways.shares[slices[0]], one_ways.weights[slices[0]] = targets.shares, targets.weights
             elif len(marginal) > 2:
-                blocks.append(_LargerBlock(slices, targets))
+                larger[marginal] = targets
+                places.update(zip(marginal, slices, strict=True))
             elif pairs and pairs[-1].is_beside(*slices) and slices[1].start != own.width:
                 pairs[-1] = pairs[-1].widen(slices[1], targets)
             else:
-                pairs.append(_PairBlock(slices[0], slices[1], targets))
-        return _Blocks(one_ways, [*pairs, *blocks], views)
-
-
-class _Targets(NamedTuple):
-    """Answers, as shares of rows, and what a squared error weighs, cell by cell."""
-
-    shares: npt.NDArray[np.float32]
-    weights: npt.NDArray[np.float32]
-
-
-class _Sides:
-    """Something of each group, and of each block of the views that were asked for, whose places come after the groups.
-
-    Shapes: (width, codes) and (blocks, codes).
-    """
-
-    def __init__(self, groups: Probabilities, blocks: Probabilities) -> None:
-        self._groups, self._blocks = groups, blocks
-
-    def take(self, place: slice) -> Probabilities:
-        """What lies at a place of groups or of blocks."""
-        before = len(self._groups)
-        return self._groups[place] if place.stop <= before else self._blocks[place.start - before : place.stop - before]
-
-
-class _PairBlock:
-    """One attribute's pairs with others that lie side by side: one product forwards and two back."""
-
-    def __init__(self, left: slice, right: slice, targets: _Targets) -> None:
-        self.left, self.right = left, right
-        self.cells = targets.shares.size
-        # In the order in which BLAS gives its products.
-        self._targets = _Targets(*(np.asfortranarray(cells) for cells in targets))
-
-    def is_beside(self, left: slice, right: slice) -> bool:
-        """Whether a pair is of the same attribute, and of the one after these."""
-        return self.left == left and self.right.stop == right.start
-
-    def widen(self, right: slice, targets: _Targets) -> "_PairBlock":
-        """These pairs and that of the attribute with the next one."""
-        both = [np.hstack(cells) for cells in zip(self._targets, targets, strict=True)]
-        return _PairBlock(self.left, slice(self.right.start, right.stop), _Targets(*both))
-
-    def add_up(self, rows: _Sides, *, share: float, into: Sums) -> None:
-        """Writes what some codes have of the answers."""
-        multiply_rows(rows.take(self.left), rows.take(self.right), scale=share, into=self._shape(into))
-
-    def add_gradient(self, rows: _Sides, answers: Sums, *, share: float, into: _Sides) -> None:
-        """Adds the gradient."""
-        weighted = self._shape(answers) - self._targets.shares
-        weighted *= self._targets.weights
-        add_rows(weighted, rows.take(self.right), scale=share, into=into.take(self.left))
-        add_rows(weighted.T, rows.take(self.left), scale=share, into=into.take(self.right))
-
-    def _shape(self, answers: Sums) -> Sums:
-        return answers.reshape(self._targets.shares.shape, order="F")
-
-
-class _LargerBlock:
-    """A marginal of three attributes or more, as pairs of its two largest: one for each combination of the others."""
-
-    def __init__(self, slices: Sequence[slice], targets: _Targets) -> None:
-        sizes = np.array(targets.shares.shape)
-        order = np.argsort(sizes, kind="stable").tolist()
-        *self._given, self._left, self._right = (slices[axis] for axis in order)
-        # A slab's cells are transposed in memory: that is the order in which BLAS gives its products.
-        swapped = [*order[:-2], order[-1], order[-2]]
-        self.cells = targets.shares.size
-        self._targets = _Targets(*(np.ascontiguousarray(cells.transpose(swapped)) for cells in targets))
-
-    def add_up(self, rows: _Sides, *, share: float, into: Sums) -> None:
-        """Writes what some codes have of the answers."""
-        left, right = rows.take(self._left), rows.take(self._right)
-        answers, product = into.reshape(self._targets.shares.shape), np.empty_like(left)
-        for combination, factors in self._list_given(rows):
-            np.multiply(left, functools.reduce(np.multiply, factors), out=product)
-            multiply_rows(product, right, scale=share, into=answers[combination].T)
-
-    def add_gradient(self, rows: _Sides, answers: Sums, *, share: float, into: _Sides) -> None:
-        """Adds the gradient."""
-        left, right = rows.take(self._left), rows.take(self._right)
-        errors = answers.reshape(self._targets.shares.shape) - self._targets.shares
-        errors *= self._targets.weights
-        product, upstream = np.empty_like(left), np.empty_like(left)
-        for (combination, factors), (_, slopes) in zip(self._list_given(rows), self._list_given(into), strict=True):
-            given, weighted = functools.reduce(np.multiply, factors), errors[combination]
-            np.multiply(left, given, out=product)
-            add_rows(weighted, product, scale=share, into=into.take(self._right))
-            upstream.fill(0.0)
-            add_rows(weighted.T, right, scale=share, into=upstream)
-            slope_of_left = into.take(self._left)
-            slope_of_left += np.multiply(upstream, given, out=product)
-            upstream *= left
-            slope = np.add.reduce(upstream, axis=0)
-            for place, own in enumerate(slopes):
-                own += functools.reduce(np.multiply, (*factors[:place], *factors[place + 1 :]), slope)
-
-    def _list_given(self, values: _Sides) -> Iterator[tuple[tuple[int, ...], list[Probabilities]]]:
-        """Each combination of groups of all attributes but two, and what is there of each of them. Shapes: (codes,)."""
-        pieces = [values.take(piece) for piece in self._given]
-        for combination in itertools.product(*(range(len(piece)) for piece in pieces)):
-            yield combination, [piece[group] for piece, group in zip(pieces, combination, strict=True)]
+                pairs.append(PairBlock(slices[0], slices[1], targets))
+        return _Blocks(one_ways, [*pairs, *lay_out_larger(larger, places, self.views.sizes)], views)
 
 
 class _Blocks(NamedTuple):
     """What is compared: the one-ways of all groups, larger marginals, and where views of blocks lie."""
 
-    one_ways: _Targets
-    larger: list[_PairBlock | _LargerBlock]
+    one_ways: Targets
+    larger: list[PairBlock | LargerBlock]
     views: dict[int, slice]

@@ -51,9 +51,7 @@ The rest is room for the rounding of sums in float64: some 1e-7 for 10^9 records
 _SELECTION_REPLACE_ONE_FACTOR = 2.0
 ANSWER_SENSITIVITY = 1.0
 
-LARGER_PART = 8
-"""Marginals of three attributes and more may have this part of the cells that a pair may have: time goes with cells."""
-
+_LARGER_PART, _LARGER_PART_OF_FEW, _FEW_ATTRIBUTES = 8, 4, 12
 # Of four attributes and more, so many marginals of each order are candidates, and so many times a row is counted.
 MOST_LARGER = 400
 _MOST_COUNTED = 10**8
@@ -95,7 +93,7 @@ class QueryDiscriminator:
         """Counts nothing yet: pairs are counted with the first question, larger marginals as they become candidates.
 
         `most_ways`: attributes in a marginal, 2 or more; `most_cells`: no pair with more cells is a candidate, but for
-        those of the tree, and no larger marginal with more than an eighth of it. `prior` is held against each answer.
+        those of the tree, and no larger marginal with more than a part of it. `prior` is held against each answer.
         """
         self._rows = rows
         self._layout = rows.own.layout
@@ -207,11 +205,24 @@ class QueryDiscriminator:
         return [found[larger] for larger in sorted(found)]
 
     def _find_view(self, attributes: Marginal) -> Marginal | None:
-        """The finest view of three attributes and more that has few cells."""
-        most = self._most_cells // LARGER_PART
-        return next(
-            (view for view in self._views.list_views(attributes) if self._views.count_cells(view) <= most), None
-        )
+        """The view of three attributes and more that has few cells: blocks where most groups are, as short as may be.
+
+        None if there is no such view.
+        """
+        most, widths = limit_larger_cells(self._most_cells, attributes=self._layout.attributes), [1] * len(attributes)
+        views, at = self._views, self._views.at
+        while True:
+            found = tuple(at[width][attribute] for width, attribute in zip(widths, attributes, strict=True))
+            if views.count_cells(found) <= most:
+                return found
+            longer = [
+                axis
+                for axis, (width, attribute) in enumerate(zip(widths, attributes, strict=True))
+                if width < WIDTHS[-1] and at[2 * width][attribute] != found[axis]
+            ]
+            if not longer:
+                return None
+            widths[max(longer, key=lambda axis: views.sizes[found[axis]])] *= 2
 
     def _count(self, marginals: Sequence[Marginal]) -> None:
         """Counts the records in every cell of further marginals, in one pass over the rows."""
@@ -334,6 +345,15 @@ class QueryDiscriminator:
         centre, ordered = expected.astype(np.float64) * self.records, [self._views.ordered[view] for view in marginal]
         drawn = denoise(noisy.values, centre, stddev=noisy.stddev, ordered=ordered)
         self._measured.add(marginal, drawn / self.records, stddev=noisy.stddev / self.records)
+
+
+def limit_larger_cells(most_cells: int, *, attributes: int) -> int:
+    """The most cells of a marginal of three attributes and more: an eighth of those that a pair may have.
+
+    Time goes with cells. A quarter where attributes are few: so are their marginals, and larger ones are what is left.
+    Privacy: of public facts alone.
+    """
+    return most_cells // (_LARGER_PART_OF_FEW if attributes <= _FEW_ATTRIBUTES else _LARGER_PART)
 
 
 def plan_queries(times: int, *, selection_epsilon: float, answer_noise_multiplier: float) -> list[Release]:

@@ -148,17 +148,18 @@ def count_gains(
     *,
     stddev: float,
     ordered: Sequence[bool] = (False,) * len(SIZES),
+    views: Sequence[tuple[int, ...]] | None = None,
 ) -> list[float]:
-    """The scores of a marginal, in all its views, of which nothing is explained by noise."""
+    """The scores of a marginal, in all its views or some, of which nothing is explained by noise."""
     counts = count_by_loop(groups, marginal, LAYOUT)
     expected = len(groups) * answer_by_loop(probabilities, marginal, LAYOUT)
     cells = ((cell, float(count), float(expected[cell])) for cell, count in np.ndenumerate(counts))
-    widths = list_widths([SIZES[a] for a in marginal], [ordered[a] for a in marginal])
+    widths = list_widths([SIZES[a] for a in marginal], [ordered[a] for a in marginal]) if views is None else views
     return add_up_gains(cells, widths=widths, stddev=stddev, whole=len(marginal) == 2)
 
 
 @pytest.mark.parametrize("ordered", [(False,) * 5, (True,) * 5, (True, False, False, True, True)])
-@pytest.mark.parametrize("most_cells", [1_000, 8 * 40])
+@pytest.mark.parametrize("most_cells", [1_000, 4 * 40])
 def test_scores_are_expected_gains_when_computed_block_by_block(ordered, most_cells):
     watch = Watcher()
     groups = make_groups(60, sizes=SIZES, seed=1)
@@ -167,8 +168,9 @@ def test_scores_are_expected_gains_when_computed_block_by_block(ordered, most_ce
     make_discriminator(groups, asked=[(0, 2), (2, 4)], most_cells=most_cells, **more).ask(probabilities)
     by_loop = functools.partial(count_gains, groups, probabilities=probabilities, stddev=0.7)
     expected = [score for pair in PAIRS for score in by_loop(marginal=pair, ordered=ordered)]
-    # Of the three, of 60 cells, the finest view that has few of them.
-    expected += by_loop(marginal=(0, 2, 4), ordered=ordered)[most_cells < 8 * 60 :][:1]
+    # Of the three, of 60 cells, the view that has few of them: the longest, of 5 groups, in blocks of 2 if it may be.
+    views = [(1, 1, 1)] if most_cells >= 4 * 60 else [(1, 1, 2)] * ordered[4]
+    expected += by_loop(marginal=(0, 2, 4), ordered=ordered, views=views)
     assert watch.scores[0] == pytest.approx(np.array(expected), abs=1e-3)
     # Blocks show more than cells do, where there are any.
     firsts = [by_loop(marginal=pair, ordered=ordered)[0] for pair in PAIRS]
@@ -456,9 +458,48 @@ def test_larger_candidates_are_the_joined_ones_of_few_cells_when_listed(most_way
             marginal
             for size in range(3, most_ways + 1)
             for marginal in itertools.combinations(range(5), size)
-            if LAYOUT.count_cells(marginal) <= most_cells // queries.LARGER_PART and are_joined(marginal, ways)
+            if LAYOUT.count_cells(marginal) <= most_cells // 4 and are_joined(marginal, ways)
         ]
         assert discriminator._find_larger() == sorted(expected)
+
+
+@settings(max_examples=80)
+@given(st.data(), st.integers(4, 4_000))
+def test_view_of_a_larger_marginal_has_blocks_where_it_is_longest_and_no_more_than_it_takes(data, limit):
+    sizes = data.draw(st.lists(st.integers(2, 40), min_size=3, max_size=5))
+    ordered = data.draw(st.tuples(*[st.booleans()] * len(sizes)))
+    discriminator = make_discriminator(
+        make_groups(5, sizes=sizes, seed=0), layout=GroupLayout(sizes), ordered=ordered, most_cells=4 * limit
+    )
+    views, every = discriminator._views, tuple(range(len(sizes)))
+    found = discriminator._find_view(every)
+    if found is None:
+        assert views.count_cells(views.list_views(every)[-1]) > limit
+        return
+    assert views.find_attributes(found) == every
+    assert views.count_cells(found) <= limit
+    for axis, view in enumerate(found):
+        width = views.width_of[view]
+        if width > 1:
+            finer = views.at[width // 2][axis]
+            others = [other for other in found if other != view]
+            assert all(
+                views.sizes[finer] >= views.sizes[other]
+                for other in others
+                if views.width_of[other] < 8 and views.at[2 * views.width_of[other]][views.attribute_of[other]] != other
+            )
+    blocks = [axis for axis, view in enumerate(found) if views.width_of[view] > 1]
+    if blocks:
+        finer_ones = [
+            views.count_cells((*found[:axis], views.at[views.width_of[found[axis]] // 2][axis], *found[axis + 1 :]))
+            for axis in blocks
+        ]
+        assert max(finer_ones) > limit
+
+
+@pytest.mark.parametrize(("attributes", "cells"), [(3, 4_096), (12, 4_096), (13, 2_048), (98, 2_048)])
+def test_larger_marginals_may_have_more_cells_where_attributes_are_few(attributes, cells):
+    assert queries.limit_larger_cells(16_384, attributes=attributes) == cells
 
 
 def test_candidates_are_the_same_when_tables_differ_and_releases_do_not():
