@@ -67,9 +67,9 @@ _MOST_GROUPS, _MOST_GROUPS_OF_ALL = 512, 4_096
 _DETAILED_A_DETAIL = 3
 # Beyond the tree: rounds that pay at a strength of 1, with its root.
 _ROUNDS_FACTOR = 0.4
-# So many at most, or a quarter of the pairs if that is more: beyond it is larger marginals that are asked for, which
-# take long to fit to and change little.
-_MOST_ROUNDS, _MOST_ROUNDS_OF_ALL = 80, 160
+# So many at most, or a quarter of the pairs if that is more, and of few columns so many for each: beyond it is larger
+# marginals that are asked for, or the same again, which take long to fit to and change little.
+_MOST_ROUNDS, _MOST_ROUNDS_OF_ALL, _ROUNDS_AN_ATTRIBUTE = 80, 160, 5
 _PAIRS_A_ROUND = 4
 # Questions go by the same scores, and their answers are fitted together, where rounds are many, or columns, so that
 # those which are worst seldom have to do with each other; by pairs of columns as long as so many turns are left.
@@ -385,7 +385,8 @@ def choose_draft_codes(codes: int) -> int:
 
 def _limit_rounds(attributes: int) -> int:
     """Limits the rounds. Privacy: sees public facts only."""
-    return min(_MOST_ROUNDS_OF_ALL, max(_MOST_ROUNDS, math.comb(attributes, 2) // _PAIRS_A_ROUND))
+    usual = min(_MOST_ROUNDS, _ROUNDS_AN_ATTRIBUTE * attributes)
+    return min(_MOST_ROUNDS_OF_ALL, max(usual, math.comb(attributes, 2) // _PAIRS_A_ROUND))
 
 
 def _choose_ways(strength: float, cells: float) -> int:

@@ -106,9 +106,10 @@ def test_more_is_asked_for_when_the_budget_is_larger():
     assert all(plan.design.ways == 2 for plan in plans)
     assert make_plan(encoded, settings=AnchorSettings(ways=4)).design.ways == 4
     assert make_plan(make_table(300, columns=NARROW[:2]), settings=AnchorSettings(ways=4)).design.ways == 2
-    assert [anchor._limit_rounds(columns) for columns in (3, 25, 27, 35, 98)] == [80, 80, 87, 148, 160]
+    limits = {3: 15, 8: 40, 15: 75, 16: 80, 25: 80, 27: 87, 35: 148, 98: 160}
+    assert {columns: anchor._limit_rounds(columns) for columns in limits} == limits
     many = replace(encoded.shape, records=10_000_000)
-    assert make_plan(many, settings=AnchorSettings(), epsilon=8.0).design.rounds == 80
+    assert make_plan(many, settings=AnchorSettings(), epsilon=8.0).design.rounds == 5 * len(NARROW)
 
 
 def test_columns_of_few_cells_are_asked_for_more_and_larger_marginals_when_planned():
