@@ -185,6 +185,7 @@ class QueryDiscriminator:
         known = map(self._views.find_attributes, self._measured)
         asked = {pair for marginal in known for pair in itertools.combinations(marginal, 2)}
         most = min(MOST_LARGER, _MOST_COUNTED // max(1, self._rows.records))
+        most_cells = limit_larger_cells(self._most_cells, attributes=self._layout.attributes)
         found: dict[Marginal, Marginal] = {}
         smaller: set[Marginal] = set(asked)
         for ways in range(3, self._most_ways + 1):
@@ -194,7 +195,7 @@ class QueryDiscriminator:
                 for pair in asked
                 if len({*pair, *marginal}) == ways
             }
-            views = {larger: self._find_view(larger) for larger in joined}
+            views = {larger: self._views.find_view(larger, most_cells=most_cells) for larger in joined}
             grown = {larger: view for larger, view in views.items() if view is not None}
             if ways > 3 and len(grown) > most:
                 # Always the same ones, as if drawn at random: they are counted once.
@@ -203,26 +204,6 @@ class QueryDiscriminator:
             found.update(grown)
             smaller = set(grown)
         return [found[larger] for larger in sorted(found)]
-
-    def _find_view(self, attributes: Marginal) -> Marginal | None:
-        """The view of three attributes and more that has few cells: blocks where most groups are, as short as may be.
-
-        None if there is no such view.
-        """
-        most, widths = limit_larger_cells(self._most_cells, attributes=self._layout.attributes), [1] * len(attributes)
-        views, at = self._views, self._views.at
-        while True:
-            found = tuple(at[width][attribute] for width, attribute in zip(widths, attributes, strict=True))
-            if views.count_cells(found) <= most:
-                return found
-            longer = [
-                axis
-                for axis, (width, attribute) in enumerate(zip(widths, attributes, strict=True))
-                if width < WIDTHS[-1] and at[2 * width][attribute] != found[axis]
-            ]
-            if not longer:
-                return None
-            widths[max(longer, key=lambda axis: views.sizes[found[axis]])] *= 2
 
     def _count(self, marginals: Sequence[Marginal]) -> None:
         """Counts the records in every cell of further marginals, in one pass over the rows."""

@@ -47,6 +47,22 @@ class Views(GroupLayout):
         """The views of a marginal of attributes, all at one width, the finest first."""
         return list(dict.fromkeys(tuple(self.at[width][attribute] for attribute in attributes) for width in WIDTHS))
 
+    def find_view(self, attributes: Marginal, *, most_cells: int) -> Marginal | None:
+        """The view of a marginal of attributes that has no more cells: blocks where most groups are, the shortest.
+
+        None if there is no such view.
+        """
+        found = [*attributes]  # the views of single groups
+        while self.count_cells(found) > most_cells:
+            doubled = [(view, min(2 * self.width_of[view], WIDTHS[-1])) for view in found]
+            wider = {view: self.at[width][self.attribute_of[view]] for view, width in doubled}
+            longer = [view for view in found if wider[view] != view]
+            if not longer:
+                return None
+            longest = max(longer, key=lambda view: self.sizes[view])
+            found[found.index(longest)] = wider[longest]
+        return tuple(found)
+
     def is_of_groups(self, marginal: Marginal) -> bool:
         """Whether a marginal is of single groups alone."""
         return all(view < self.own.attributes for view in marginal)

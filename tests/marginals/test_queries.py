@@ -463,40 +463,6 @@ def test_larger_candidates_are_the_joined_ones_of_few_cells_when_listed(most_way
         assert discriminator._find_larger() == sorted(expected)
 
 
-@settings(max_examples=80)
-@given(st.data(), st.integers(4, 4_000))
-def test_view_of_a_larger_marginal_has_blocks_where_it_is_longest_and_no_more_than_it_takes(data, limit):
-    sizes = data.draw(st.lists(st.integers(2, 40), min_size=3, max_size=5))
-    ordered = data.draw(st.tuples(*[st.booleans()] * len(sizes)))
-    discriminator = make_discriminator(
-        make_groups(5, sizes=sizes, seed=0), layout=GroupLayout(sizes), ordered=ordered, most_cells=4 * limit
-    )
-    views, every = discriminator._views, tuple(range(len(sizes)))
-    found = discriminator._find_view(every)
-    if found is None:
-        assert views.count_cells(views.list_views(every)[-1]) > limit
-        return
-    assert views.find_attributes(found) == every
-    assert views.count_cells(found) <= limit
-    for axis, view in enumerate(found):
-        width = views.width_of[view]
-        if width > 1:
-            finer = views.at[width // 2][axis]
-            others = [other for other in found if other != view]
-            assert all(
-                views.sizes[finer] >= views.sizes[other]
-                for other in others
-                if views.width_of[other] < 8 and views.at[2 * views.width_of[other]][views.attribute_of[other]] != other
-            )
-    blocks = [axis for axis, view in enumerate(found) if views.width_of[view] > 1]
-    if blocks:
-        finer_ones = [
-            views.count_cells((*found[:axis], views.at[views.width_of[found[axis]] // 2][axis], *found[axis + 1 :]))
-            for axis in blocks
-        ]
-        assert max(finer_ones) > limit
-
-
 @pytest.mark.parametrize(("attributes", "cells"), [(3, 4_096), (12, 4_096), (13, 2_048), (98, 2_048)])
 def test_larger_marginals_may_have_more_cells_where_attributes_are_few(attributes, cells):
     assert queries.limit_larger_cells(16_384, attributes=attributes) == cells

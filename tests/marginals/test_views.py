@@ -64,6 +64,30 @@ def test_there_is_a_view_of_every_width_that_leaves_two_blocks_where_there_is_an
     assert Views(LAYOUT).sizes == SIZES
 
 
+@pytest.mark.parametrize(
+    ("attributes", "most_cells", "widths"),
+    [
+        ((0, 2, 4), 765, (1, 1, 1)),
+        ((0, 2, 4), 764, (1, 2, 1)),
+        ((0, 2, 4), 405, (1, 2, 1)),
+        ((0, 2, 4), 404, (2, 2, 1)),
+        ((0, 2, 4), 100, (4, 4, 1)),
+        ((0, 2, 4), 12, (8, 8, 4)),
+        ((0, 2, 4), 11, None),
+        ((1, 2, 3), 18, (1, 8, 1)),
+        ((1, 2, 3), 17, None),
+        ((1, 3), 6, (1, 1)),
+        ((1, 3), 5, None),
+    ],
+)
+def test_view_of_few_cells_has_blocks_where_most_groups_are_and_none_longer_than_it_takes(
+    attributes, most_cells, widths
+):
+    found = VIEWS.find_view(attributes, most_cells=most_cells)
+    assert (found and find_widths(found)) == widths
+    assert found is None or (VIEWS.find_attributes(found), VIEWS.count_cells(found) <= most_cells) == (attributes, True)
+
+
 @pytest.mark.parametrize("marginal", MARGINALS)
 def test_blocks_are_counted_and_answered_as_their_groups_added_up(marginal):
     attributes, widths = VIEWS.find_attributes(marginal), find_widths(marginal)
