@@ -159,12 +159,11 @@ def share_views(marginals: Collection[Marginal], sizes: Sequence[int]) -> Iterat
             having[shared].add(marginal)
     cells = {shared: math.prod(sizes[view] for view in shared) for shared in having}
     alone = {marginal: min(cells[shared] for shared in leave_one_out(marginal)) for marginal in marginals}
-    left = set(marginals)
-    while left:
+    while alone:
         best = max(having, key=lambda shared: sum(alone[marginal] for marginal in having[shared]) - cells[shared])
         together = sorted(having[best])
         yield tuple(sorted(best, key=lambda view: sizes[view])), together
-        left -= set(together)
         for marginal in together:
+            del alone[marginal]
             for shared in leave_one_out(marginal):
                 having[shared].discard(marginal)
