@@ -21,7 +21,6 @@ from dpwgan.marginals.emptiness import find_empty
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities, ReleasedLoss
 from dpwgan.marginals.markov_tree import Edge
-from dpwgan.marginals.measurements import answer_pairs
 from dpwgan.marginals.merging import MOST_CELLS
 from dpwgan.marginals.mixture import CodeGenerator, FitProgress, Mixture, fit, fit_on
 from dpwgan.marginals.mixture_sampler import MixtureSampler
@@ -89,19 +88,22 @@ _MOST_STDDEVS_MOVED = 2.0
 # What mass on combinations that a rule forbids weighs: so many times what it costs to be a stddev off an answer there.
 # More would keep codes of two kinds from ever changing places, and what is left is mended in each code's rows.
 _FORBIDDEN_WEIGHT = 5.0
-# Codes: so many, or for each group, whose pairs they have to tell apart, and so many cells of theirs.
-_MOST_CODES, _MOST_CODES_A_GROUP, _MOST_CODE_CELLS = 3_000, 2.0, 16_000_000
+# Codes: so many, or for each group, whose pairs they have to tell apart, two, or one for each such strength up to six;
+# and so many cells of theirs.
+_MOST_CODES, _MOST_CODE_CELLS = 3_000, 16_000_000
+_LEAST_CODES_A_GROUP, _MOST_CODES_A_GROUP, _STRENGTH_A_CODE = 2.0, 6.0, 20_000.0
 _LEAST_CODES = 500
 # Weak answers are met by few codes.
 _CODES_FACTOR = 2.0
-_ROUND_STEPS = 20
+# Steps after each turn's answers; half as many, twice as long, where the last fit is short.
+_TURN_STEPS, _TURN_RATE = 10, 0.7
 # Steps of the last fit. Where the noise is strong, more of them fit to it; from a strength on, it is their number that
 # answers are missed by.
-_FIT_STEPS, _MOST_FIT_STEPS = 400, 800
+_FIT_STEPS, _MOST_FIT_STEPS = 300, 500
 _STRENGTH_FOR_STEPS = 20_000.0
 # Of many cells of codes there are fewer steps, and longer ones: codes are records of a tree at first, and of a wide
 # table more such records say more than steps do.
-_LEAST_FIT_STEPS, _MOST_STEPPED_CELLS = 50, 1.2e9
+_LEAST_FIT_STEPS, _MOST_STEPPED_CELLS = 50, 1e9
 
 # Time, measured as CPU seconds of two busy cores on the tables adult, ACS, IPUMS, RAND HIE and made-up censuses of 98
 # columns, at epsilon 1, by benchmarks/estimates.py. Groups that a number had, and that columns of many codes had: all
@@ -162,7 +164,7 @@ class AnchorDesign:
 
     @property
     def turns(self) -> int:
-        """How often the draft is fitted to new answers: to some at once, where there are many."""
+        """How often codes are fitted to new answers: to some at once, where there are many."""
         # Where released counts leave no codes to be told apart, further marginals are asked for.
         most = self.rounds + self.details
         by_pairs = min(math.comb(self.attributes, 2) // _PAIRS_A_QUESTION, most // _LEAST_TURNS)
@@ -185,6 +187,16 @@ class AnchorDesign:
         """The rate of the last fit: that which was asked for, of steps that are few by plan a larger one."""
         longer = 1.0 if self.settings.fit_steps else max(1.0, _FIT_STEPS / self.fit_steps)
         return self.settings.fit_learning_rate * longer
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the last fit has few steps by plan, so that it misses answers."""
+        return self.fit_learning_rate > self.settings.fit_learning_rate
+
+    @property
+    def turn_steps(self) -> int:
+        """Number of steps after the tree, and after each turn."""
+        return _TURN_STEPS // 2 if self.is_short else _TURN_STEPS
 
     @property
     def one_ways_share(self) -> float:
@@ -279,7 +291,8 @@ class AnchorDesign:
 
     def choose_codes(self, width: int) -> int:
         """Chooses how many codes the fitted generator has. Privacy: of the number of groups, which is released."""
-        most = max(_MOST_CODES, round(_MOST_CODES_A_GROUP * width))
+        of_each_group = min(_MOST_CODES_A_GROUP, max(_LEAST_CODES_A_GROUP, self.strength / _STRENGTH_A_CODE))
+        most = max(_MOST_CODES, round(of_each_group * width))
         most = min(most, _MOST_CODE_CELLS // max(1, width), round(_CODES_FACTOR * self.strength))
         return self.settings.codes or max(_LEAST_CODES, most)
 
@@ -288,7 +301,7 @@ class AnchorDesign:
         """Number of fit steps in all."""
         if self.kind == "one-ways" or self.attributes < 2:
             return 0
-        return (self.turns + 1) * _ROUND_STEPS * (self.kind == "queries") + self.fit_steps
+        return (self.turns + 1) * self.turn_steps * (self.kind == "queries") + self.fit_steps
 
     @property
     def cost(self) -> Cost:
@@ -310,8 +323,8 @@ class AnchorDesign:
         codes = self.choose_codes(round(width))
         answers = self.queries * (width / self.attributes) ** 2 if self.kind == "queries" else width**2 / 2
         step_of_a_code = width * _SECONDS_A_CELL + answers * _SECONDS_AN_ANSWER
-        stepped = codes * self.fit_steps + choose_draft_codes(codes) * (self.fit_ticks - self.fit_steps)
-        return one_ways + self.shape.records * self.attributes**2 * _SECONDS_A_PAIR + stepped * step_of_a_code
+        stepping = codes * self.fit_ticks * step_of_a_code
+        return one_ways + self.shape.records * self.attributes**2 * _SECONDS_A_PAIR + stepping
 
     def summary(self) -> dict[str, Any]:
         """The settings, those asked for and those chosen, as JSON-able pairs."""
@@ -376,11 +389,6 @@ def _choose_detailed(design: AnchorDesign) -> tuple[int, ...]:
         and attribute.codes > most
         and design.shape.records >= least * most * math.log(attribute.codes)
     )
-
-
-def choose_draft_codes(codes: int) -> int:
-    """How many codes a draft has, which is fitted in each turn: a quarter of all, or of the usual number."""
-    return max(_LEAST_CODES, min(codes, _MOST_CODES) // 4)
 
 
 def _limit_rounds(attributes: int) -> int:
@@ -524,7 +532,7 @@ def fit_anchor(
     detailed = find_codes(table.coarsening, design.detailed, records=table.records, least_count=least_count)
     details = min(design.details, len(detailed))
     if design.kind == "queries":
-        answers = _play_rounds(
+        logits = _play_rounds(
             table,
             design,
             rounds=design.rounds + design.details - details,
@@ -537,8 +545,8 @@ def fit_anchor(
         )
     else:
         table.keep(MOMENTS_LABEL, ledger, lambda: measure_moments(table.rows, measured=table.measured, ledger=ledger))
-        answers = table.answer_pairs()
-    logits = table.draw_codes(table.find_tree(answers), codes=codes, stddev=design.answer_stddev, rng=rng)
+        tree = table.find_tree(table.answer_pairs())
+        logits = table.draw_codes(tree, codes=codes, stddev=design.answer_stddev, rng=rng)
     generator = Mixture(layout.sizes, logits) if make_generator is None else make_generator(layout, logits)
     fit_on(
         generator,
@@ -550,7 +558,6 @@ def fit_anchor(
         threads=threads,
         meanwhile=meanwhile,
     )
-    is_short = design.fit_learning_rate > design.settings.fit_learning_rate
     known = Details()
     if details and not ledger.journal.has_lost(_DETAILS_ACT):
         ask = partial(ask_for_details, table.rows, table.coarsening, generator.probabilities(), records=table.records)
@@ -558,7 +565,7 @@ def fit_anchor(
             _DETAILS_ACT, lambda: ask(codes=detailed, times=details, ledger=ledger).pack(), dispensable=True
         )
         known = Details.unpack(kept)
-    return FittedAnchor(table=table, losses=losses, generator=generator, is_short=is_short, details=known)
+    return FittedAnchor(table=table, losses=losses, generator=generator, is_short=design.is_short, details=known)
 
 
 def _play_rounds(
@@ -572,11 +579,11 @@ def _play_rounds(
     ledger: Ledger,
     tick: FitProgress,
     threads: int | None,
-) -> Probabilities:
-    """Asks for the tree, then for further marginals in turns, each time where a draft fitted to all before is worst.
+) -> npt.NDArray[np.float32]:
+    """Asks for the tree, then for further marginals in turns, each time where codes fitted to all before are worst.
 
     `rounds`: how many of these. A turn that an earlier life of the run began, and lost, is left out.
-    Shapes: shares of all pairs, (width, width).
+    Shapes: the codes' logits, (codes, width).
     """
     journal, settings, coarsening = ledger.journal, design.settings, table.coarsening
     discriminator = QueryDiscriminator(
@@ -594,25 +601,27 @@ def _play_rounds(
 
     def ask(turn: int) -> list[Marginal]:
         first, last = (rounds * turns // design.turns for turns in (turn - 1, turn))
-        return discriminator.ask(draft.probabilities(), times=last - first)
+        return discriminator.ask(mixture.probabilities(), times=last - first)
 
     tree: list[Edge] = [(left, right) for left, right in table.keep("tree", ledger, ask_for_tree)]
-    few = table.draw_codes(tree, codes=choose_draft_codes(codes), stddev=design.answer_stddev, rng=rng)
-    draft = Mixture(coarsening.sizes, few)
-    kept = journal.recall("draft")
-    fitted = -1 if kept is None else int(kept["round"])
-    if kept is not None:
-        draft.unpack(kept)
-    rate = settings.fit_learning_rate
+    kept = journal.recall("codes")
+    fitted = -1 if kept is None else int(kept["turn"])
+    if kept is None:
+        logits = table.draw_codes(tree, codes=codes, stddev=design.answer_stddev, rng=rng)
+    else:
+        logits = kept["logits"].astype(np.float32)
+    mixture = Mixture(coarsening.sizes, logits)
+    steps = design.turn_steps
+    rate = _TURN_RATE * settings.fit_learning_rate * _TURN_STEPS / steps
     for number in range(design.turns + 1):
         name = f"round {number}"
         if number > 0 and not journal.has_lost(name):
             table.keep(name, ledger, partial(ask, number), dispensable=True)
-            draft.forget()
+            mixture.forget()
         if number <= fitted:
-            tick.skip(_ROUND_STEPS)
+            tick.skip(steps)
             continue
-        fit(draft, losses, steps=_ROUND_STEPS, learning_rate=rate, last_rate=rate / 3, tick=tick, threads=threads)
+        fit(mixture, losses, steps=steps, learning_rate=rate, last_rate=rate, tick=tick, threads=threads)
         if journal.keeps:
-            journal.keep("draft", {**draft.pack(), "round": np.array(number)})
-    return answer_pairs(draft.probabilities())
+            journal.keep("codes", {"logits": mixture.logits, "turn": np.array(number)})
+    return mixture.logits

@@ -210,7 +210,7 @@ def test_checkpoint_says_so_when_it_cannot_be_written(tmp_path, monkeypatch):
 def make_killed(folder: Path) -> None:
     """Leaves a run that was killed in its last fit: every kind of file is there, and all are needed."""
     die(folder, 75)
-    assert {"generator", "draft", "tree"} <= {path.name.split("-")[2] for path in folder.glob("plan-1-*")}
+    assert {"generator", "codes", "tree"} <= {path.name.split("-")[2] for path in folder.glob("plan-1-*")}
 
 
 def go_on(folder: Path, **more: Any) -> Synthesizer:

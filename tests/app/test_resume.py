@@ -184,7 +184,7 @@ KEPT: Mapping[str, Sequence[str]] = {
     "round-1": ("marginal", "shares", "weights"),
     "round-2": ("marginal", "shares", "weights"),
     "round-3": ("marginal", "shares", "weights"),
-    "draft": ("table", "mean", "square", "steps", "round"),
+    "codes": ("logits", "turn"),
     "generator": ("table", "mean", "square", "steps", "fitted"),
     "certificate": ("probabilities", "certificate"),
     "model": ("mixture.npz", "groups.json", "certificate"),

@@ -156,28 +156,30 @@ def test_all_questions_are_asked_when_some_are_asked_together(monkeypatch):
 def test_last_fit_takes_more_steps_when_the_noise_is_weak():
     design = make_plan(make_table(300), settings=AnchorSettings()).design
     steps = [replace(design, scale=300 / strength).fit_steps for strength in (10, 20_000, 30_000, 40_000, 10**6)]
-    assert steps == [400, 400, 600, 800, 800]
+    assert steps == [300, 300, 450, 500, 500]
     assert replace(design, settings=FAST, scale=1e-6).fit_steps == 8
 
 
 def test_wide_tables_have_more_codes_and_fewer_but_longer_steps(monkeypatch):
     design = replace(make_plan(make_table(300), settings=AnchorSettings()).design, scale=300 / 10**6)
-    widths = (500, 1_500, 2_000, 4_000, 40_000)
-    assert [design.choose_codes(width) for width in widths] == [3_000, 3_000, 4_000, 4_000, 500]
-    assert [anchor.choose_draft_codes(codes) for codes in (40, 2_400, 3_000, 5_000)] == [500, 600, 750, 750]
-    for width, steps, rate in (
-        (300, 800, 0.1),
-        (500, 800, 0.1),
-        (800, 500, 0.1),
-        (2_000, 150, 4 / 15),
-        (9_000, 75, 8 / 15),
-        (60_000, 50, 0.8),
+    widths = (400, 600, 1_500, 4_000, 40_000)
+    assert [design.choose_codes(width) for width in widths] == [3_000, 3_600, 9_000, 4_000, 500]
+    codes = [replace(design, scale=300 / strength).choose_codes(2_000) for strength in (600, 40_000, 80_000, 10**6)]
+    assert codes == [1_200, 4_000, 8_000, 8_000]
+    for width, steps, rate, turn_steps in (
+        (300, 500, 0.1, 10),
+        (500, 500, 0.1, 10),
+        (1_000, 167, 0.3 / 1.67, 5),
+        (9_000, 63, 30 / 63, 5),
+        (60_000, 50, 0.6, 5),
     ):
         monkeypatch.setattr(anchor.AnchorDesign, "likely_width", width)
         assert (design.fit_steps, design.fit_learning_rate) == (steps, pytest.approx(rate))
+        assert design.turn_steps == turn_steps
+        assert design.is_short == (turn_steps == 5)
         assert design.summary()["fit_learning_rate"] == design.fit_learning_rate
         asked = replace(design, settings=AnchorSettings(fit_steps=30, fit_learning_rate=0.02))
-        assert (asked.fit_steps, asked.fit_learning_rate) == (30, 0.02)
+        assert (asked.fit_steps, asked.fit_learning_rate, asked.is_short) == (30, 0.02, False)
 
 
 def test_columns_have_more_groups_when_they_are_few():
