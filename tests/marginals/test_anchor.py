@@ -182,6 +182,33 @@ def test_wide_tables_have_more_codes_and_fewer_but_longer_steps(monkeypatch):
         assert (asked.fit_steps, asked.fit_learning_rate, asked.is_short) == (30, 0.02, False)
 
 
+@pytest.mark.parametrize(("short", "steps", "rate"), [(False, 10, 0.07), (True, 5, 0.14)])
+def test_codes_go_on_from_turn_to_turn_when_fitted(short, steps, rate, monkeypatch):
+    encoded, fits = make_table(300, columns=NARROW), list[tuple[Any, ...]]()
+    design = make_plan(encoded, settings=replace(FAST, fit_steps=None)).design
+    monkeypatch.setattr(anchor.AnchorDesign, "is_short", short)
+    fit_codes = anchor.fit
+
+    def note(mixture: Any, losses: Any, **given: Any) -> None:
+        before = mixture.probabilities()
+        fit_codes(mixture, losses, **given)
+        fits.append(
+            (mixture, before, mixture.probabilities(), *map(given.get, ("steps", "learning_rate", "last_rate")))
+        )
+
+    monkeypatch.setattr(anchor, "fit", note)
+    monkeypatch.setattr(anchor, "fit_on", lambda *_, **__: None)
+    left = fit(encoded, Plan(design=design, shape=encoded.shape, choice=make_plan(encoded).choice)).generator
+    assert len(fits) == design.turns + 1 == 4
+    starts, ends = [[step[i] for step in fits] for i in (1, 2)]
+    for start, end in zip([*starts[1:], left.probabilities()], ends, strict=True):
+        np.testing.assert_allclose(start, end, atol=1e-6)
+    assert all(np.abs(end - start).max() > 0.01 for start, end in zip(starts, ends, strict=True))
+    for mixture, _, _, taken, first, last in fits:
+        assert (taken, first, last) == (steps, pytest.approx(rate), pytest.approx(rate))
+        assert mixture.probabilities().shape == (40, left.probabilities().shape[1])
+
+
 def test_columns_have_more_groups_when_they_are_few():
     design = make_plan(make_table(300), settings=AnchorSettings(), epsilon=8.0).design
     one = replace(design.one_way_plan.attributes[0], codes=700, levels=0)
