@@ -545,8 +545,7 @@ def fit_anchor(
         )
     else:
         table.keep(MOMENTS_LABEL, ledger, lambda: measure_moments(table.rows, measured=table.measured, ledger=ledger))
-        tree = table.find_tree(table.answer_pairs())
-        logits = table.draw_codes(tree, codes=codes, stddev=design.answer_stddev, rng=rng)
+        logits = table.draw_codes(table.find_tree(), codes=codes, stddev=design.answer_stddev, rng=rng)
     generator = Mixture(layout.sizes, logits) if make_generator is None else make_generator(layout, logits)
     fit_on(
         generator,

@@ -2,10 +2,8 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dpwgan.table.encoded import Span
 
@@ -29,11 +27,6 @@ class GroupLayout:
     def count_cells(self, marginal: Sequence[int]) -> int:
         """How many cells a marginal has."""
         return math.prod(self.sizes[attribute] for attribute in marginal)
-
-    def add_blocks(self, matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Adds up a (width, width) matrix over each pair's block. Shapes: the result (attributes, attributes)."""
-        by_rows = np.add.reduceat(matrix, self.starts, axis=0)
-        return np.add.reduceat(by_rows, self.starts, axis=1)
 
 
 def lay_out_groups(columns: Sequence[str], sizes: Sequence[int]) -> tuple[Span, ...]:

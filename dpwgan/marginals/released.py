@@ -92,17 +92,6 @@ class ReleasedTable:
             self.prior.evidence = kept["evidence"].astype(np.float64)
         return self.measured.unpack(kept)
 
-    def answer_pairs(self) -> Probabilities:
-        """All pairs: the measured ones projected onto the simplex, of the others the product of their one-ways.
-
-        Shapes: (width, width) shares.
-        """
-        one_ways = np.concatenate(self.shares)
-        answers = np.outer(one_ways, one_ways).astype(np.float32)
-        for left, right in self._measured_pairs():
-            answers[self.layout.get_slice(left), self.layout.get_slice(right)] = self._project((left, right))
-        return answers
-
     def find_missed(self, probabilities: Probabilities) -> Answers:
         """What measured pairs of rows should be: answers that codes miss by more than noise, of others what codes say.
 
@@ -119,16 +108,15 @@ class ReleasedTable:
                 missed += 1
         return found if missed else {}
 
-    def find_tree(self, answers: Probabilities) -> list[Edge]:
-        """Finds the tree of measured pairs that hang together most, by answers to all of them.
+    def find_tree(self) -> list[Edge]:
+        """Finds the tree of measured pairs that hang together most."""
 
-        Shapes: `answers` (width, width) shares.
-        """
-        one_ways = np.concatenate(self.shares).astype(np.float32)
-        strengths = self.layout.add_blocks(np.abs(answers - np.outer(one_ways, one_ways)))
-        return find_strongest_tree(
-            {pair: float(strengths[pair]) for pair in self._measured_pairs()}, attributes=self.layout.attributes
-        )
+        def measure(left: int, right: int) -> float:
+            independent = np.outer(self.shares[left], self.shares[right])
+            return float(np.abs(self._project((left, right)) - independent).sum())
+
+        strengths = {pair: measure(*pair) for pair in self._measured_pairs()}
+        return find_strongest_tree(strengths, attributes=self.layout.attributes)
 
     def draw_codes(
         self, tree: Sequence[Edge], *, codes: int, stddev: float, rng: np.random.Generator
