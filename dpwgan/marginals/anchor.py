@@ -616,10 +616,11 @@ def _play_rounds(
         name = f"round {number}"
         if number > 0 and not journal.has_lost(name):
             table.keep(name, ledger, partial(ask, number), dispensable=True)
-            mixture.forget()
         if number <= fitted:
             tick.skip(steps)
             continue
+        # The optimiser's memory is of fewer answers: a checkpoint does without it, too.
+        mixture.forget()
         fit(mixture, losses, steps=steps, learning_rate=rate, last_rate=rate, tick=tick, threads=threads)
         if journal.keeps:
             journal.keep("codes", {"logits": mixture.logits, "turn": np.array(number)})
