@@ -1,5 +1,6 @@
 """The mixture generator: latent codes that are learnt, each with one distribution of its own for every attribute."""
 
+import copy
 import itertools
 import math
 import os
@@ -59,17 +60,21 @@ class Mixture:
       released queries by gradients); Kingma and Ba 2015, arXiv:1412.6980 (Adam).
     """
 
-    def __init__(self, sizes: Sequence[int], logits: npt.NDArray[np.float32], *, of: int | None = None) -> None:
-        """`of`: how many codes there are in all, where these are a part."""
-        self._sizes = tuple(sizes)
+    def __init__(self, sizes: Sequence[int], logits: npt.NDArray[np.float32]) -> None:
         # In memory there is one row a group and one column a code: sums over a group's cells run along whole rows.
-        self._table = np.ascontiguousarray(logits.T)
-        self._codes = of or self._table.shape[1]
+        # It is shared, since two processes may move some codes each.
+        self._table, self._mean, self._square = (share_memory(logits.T.shape) for _ in range(3))
+        self._table[:] = logits.T
+        self._steps = 0
+        self._codes = len(logits)
         starts = np.concatenate(([0], np.cumsum(sizes))).astype(int)
         self._slices = [slice(first, last) for first, last in itertools.pairwise(starts)]
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """For the distributions that are given, which are a part's own."""
+        self._last = np.empty(self._table.shape, np.float32)
         self._blocks = list(_cut(self._slices, most=max(1, _BLOCK_CELLS // self._table.shape[1])))
-        self._last = np.empty_like(self._table)
-        self.forget()
 
     @property
     def logits(self) -> npt.NDArray[np.float32]:
@@ -78,8 +83,8 @@ class Mixture:
 
     def forget(self) -> None:
         """Empties Adam's memory: the loss is about to change."""
-        self._mean = np.zeros_like(self._table)
-        self._square = np.zeros_like(self._table)
+        self._mean.fill(0.0)
+        self._square.fill(0.0)
         self._steps = 0
 
     def pack(self) -> dict[str, npt.NDArray[np.generic]]:
@@ -88,31 +93,23 @@ class Mixture:
 
     def unpack(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
         """Takes over what `pack` gave."""
-        self._table, self._mean, self._square = (arrays[key].astype(np.float32) for key in ("table", "mean", "square"))
+        self._table[:], self._mean[:], self._square[:] = (arrays[key] for key in ("table", "mean", "square"))
         self._steps = int(arrays["steps"])
 
     def cut(self) -> "list[Mixture]":
-        """Halves of the codes, or the one there is, in memory that processes share."""
-        halves, count = [], min(HALVES, self._codes)
-        for codes in (slice(self._codes * i // count, self._codes * (i + 1) // count) for i in range(count)):
-            half = Mixture(self._sizes, self.logits[codes], of=self._codes)
-            half._table, half._mean, half._square = (share_memory(half._table.shape) for _ in self._state)
-            for own, whole in zip(half._state, self._state, strict=True):
-                own[:] = whole[:, codes]
-            half._steps = self._steps
-            halves.append(half)
-        return halves
+        """Halves of the codes, or the one there is, which lie where they lay: who moves a half moves these codes."""
+        count = min(HALVES, self._codes)
+        return [self._take(slice(self._codes * i // count, self._codes * (i + 1) // count)) for i in range(count)]
 
-    def join(self, halves: "Sequence[Mixture]", *, steps: int) -> None:
-        """Takes over what became of the halves, after so many steps."""
-        for whole, own in zip(self._state, zip(*(half._state for half in halves), strict=True), strict=True):
-            np.concatenate(own, axis=1, out=whole)
+    def _take(self, codes: slice) -> "Mixture":
+        part = copy.copy(self)
+        part._table, part._mean, part._square = (whole[:, codes] for whole in (self._table, self._mean, self._square))
+        part._make_room()
+        return part
+
+    def count_steps(self, steps: int) -> None:
+        """Takes down how many steps its halves were moved by."""
         self._steps += steps
-
-    @property
-    def _state(self) -> tuple[npt.NDArray[np.float32], ...]:
-        """What a fit moves, beside the number of its steps."""
-        return self._table, self._mean, self._square
 
     def probabilities(self) -> Probabilities:
         """The distributions of all codes. Shapes: (codes, width)."""
@@ -209,7 +206,7 @@ def fit(
     for _ in range(last - first - ticked):
         tick()
     if isinstance(generator, Mixture):
-        generator.join(halves, steps=last - first)
+        generator.count_steps(last - first)
 
 
 def fit_on(

@@ -107,8 +107,10 @@ def _move(groups: Groups, attribute: int, side: _Side, sides: Sequence[_Side], *
     moved = np.flatnonzero(rng.random(last - first, np.float32) < odds)
     if not len(moved):
         return
-    rows, places = np.unique(beside[moved], return_inverse=True)
-    old, new = own[moved], find_on_scale(lacking[rows], places, places + rng.random(len(moved)))
+    old, given = own[moved], beside[moved]
+    is_given = np.bincount(given, minlength=len(lacking)) > 0
+    places = (np.cumsum(is_given) - 1)[given]
+    new = find_on_scale(lacking[is_given], places, places + rng.random(len(moved)))
     moved += first
     change = np.zeros(len(moved))
     for each in sides:

@@ -166,11 +166,12 @@ class QueryDiscriminator:
             return {pair: float(scores[pair]) for pair in pairs} | dict(zip(larger, gains.tolist(), strict=True))
 
         every: list[Marginal] = [*pairs, *larger]
+        attributes = {marginal: frozenset(self._views.find_attributes(marginal)) for marginal in every}
         left, asked = every, list[Marginal]()
         for _ in range(times):
             if asked:
-                known = set(self._views.find_attributes(asked[-1]))
-                left = [other for other in left if len(known & set(self._views.find_attributes(other))) < 2] or every
+                known = attributes[asked[-1]]
+                left = [other for other in left if len(known & attributes[other]) < 2] or every
             marginal = self._select(left, score)
             self._answer(marginal, answer_marginal(probabilities, marginal, self._views))
             asked.append(marginal)
