@@ -16,6 +16,14 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from dpwgan.marginals.code_information import CodeInformation
+from dpwgan.marginals.comparisons import (
+    COMPARISON_ANSWER_LABEL,
+    COMPARISON_SELECTION_LABEL,
+    DRAFTED_ROWS,
+    Comparisons,
+    ask_for_comparisons,
+    find_compared,
+)
 from dpwgan.marginals.details import Details, ask_for_details, find_codes
 from dpwgan.marginals.emptiness import find_empty
 from dpwgan.marginals.groups import GroupLayout, Marginal
@@ -34,6 +42,7 @@ from dpwgan.plan import Cost, Plan
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.events import Gaussian
+from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import AccountantChoice, Terms
@@ -45,7 +54,7 @@ Noise = Literal["laplace", "gaussian"]
 Progress = Callable[[int, int, float], None]
 
 ONE_WAYS_LABEL = "one-way counts"
-_DETAILS_ACT = "details"
+_DETAILS_ACT, _COMPARISONS_ACT = "details", "comparisons"
 
 # The strength of a budget is n times the root of 2 rho: the number of records over the noise of a lone count.
 # Shares of the budget, in units of zero-concentrated privacy (rho), which add up. One-ways are a part of every marginal
@@ -64,6 +73,10 @@ _MOST_GROUPS, _MOST_GROUPS_OF_ALL = 512, 4_096
 # Of columns that have more codes than groups, one of so many has its codes told apart within these: in the others a few
 # codes hold nearly all records.
 _DETAILED_A_DETAIL = 3
+# Of numbers of more levels than there may be groups, one of so many is compared with others. What is looked for is of
+# many rows: so many times the noise of other answers will do.
+_NUMBERS_A_COMPARISON = 2
+_COMPARISON_NOISE = 4.0
 # Beyond the tree: rounds that pay at a strength of 1, with its root.
 _ROUNDS_FACTOR = 0.4
 # So many at most, or a quarter of the pairs if that is more, and of few columns so many for each: beyond it is larger
@@ -125,7 +138,7 @@ class AnchorDesign:
     """Every release of an anchor, fixed before a row is read.
 
     `share` is the one-way counts', `edges` are the pairs of the tree, `rounds` the marginals asked for after it.
-    `detailed`: the attributes whose codes may be told apart within groups.
+    `detailed`: the attributes whose codes may be told apart within groups; `compared`: whose numbers are compared.
     Units: `scale` s stands for rho = 1/(2 s^2) in all; noise multipliers are noise stddevs over sensitivities. Where
     one-way counts are all there is they may be `pure`: with Laplace noise, and s stands for epsilon = 1/s.
     """
@@ -141,6 +154,7 @@ class AnchorDesign:
     scale: float
     pure: bool = False
     detailed: tuple[int, ...] = ()
+    compared: tuple[int, ...] = ()
 
     @property
     def attributes(self) -> int:
@@ -161,6 +175,17 @@ class AnchorDesign:
     def details(self) -> int:
         """How often codes are told apart within their groups, if released counts leave any to be."""
         return math.ceil(len(self.detailed) / _DETAILED_A_DETAIL)
+
+    @property
+    def comparisons(self) -> int:
+        """How often it is asked how a number compares with others."""
+        return len(self.compared) // _NUMBERS_A_COMPARISON
+
+    @property
+    def _cost_of_questions(self) -> float:
+        """What all questions cost, in marginals: comparisons have selections as these have."""
+        of_comparison = SELECTION_SHARE + (1.0 - SELECTION_SHARE) / _COMPARISON_NOISE**2
+        return max(1.0, self.queries + self.comparisons * of_comparison)
 
     @property
     def turns(self) -> int:
@@ -212,7 +237,7 @@ class AnchorDesign:
     def selection_epsilon(self) -> float:
         """Epsilon of one selection: (epsilon^2/8)-zCDP each."""
         share = (1.0 - self.one_ways_share) * SELECTION_SHARE
-        return 2.0 * math.sqrt(share / max(1, self.queries)) / self.scale
+        return 2.0 * math.sqrt(share / self._cost_of_questions) / self.scale
 
     @property
     def answer_noise_multiplier(self) -> float:
@@ -222,7 +247,7 @@ class AnchorDesign:
             return math.inf
         if self.kind == "queries":
             share *= 1.0 - SELECTION_SHARE
-        return self.scale * math.sqrt(max(1, self.queries) / share)
+        return self.scale * math.sqrt(self._cost_of_questions / share)
 
     @property
     def answer_stddev(self) -> float:
@@ -250,6 +275,13 @@ class AnchorDesign:
                 self.queries,
                 selection_epsilon=self.selection_epsilon,
                 answer_noise_multiplier=self.answer_noise_multiplier,
+            )
+        if self.comparisons:
+            lines += plan_queries(
+                self.comparisons,
+                selection_epsilon=self.selection_epsilon,
+                answer_noise_multiplier=_COMPARISON_NOISE * self.answer_noise_multiplier,
+                labels=(COMPARISON_SELECTION_LABEL, COMPARISON_ANSWER_LABEL),
             )
         return lines
 
@@ -373,7 +405,10 @@ def lay_out_anchor(
         ways=min(attributes, settings.ways or _choose_ways(strength, cells)),
         scale=lone / math.sqrt(share),
     )
-    return replace(design, detailed=_choose_detailed(design)) if design.queries else design
+    if not design.queries:
+        return design
+    compared = find_compared(one_way_plan.attributes, least_levels=MOST_CELLS + 1) if design.rounds else ()
+    return replace(design, detailed=_choose_detailed(design), compared=compared)
 
 
 def _choose_detailed(design: AnchorDesign) -> tuple[int, ...]:
@@ -444,7 +479,8 @@ def calibrate_anchor(
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FittedAnchor:
     """A generator fitted to its releases, by `losses`. `table` is for further discriminators, its rows never for the
-    output. `is_short`: whether the fit was one of few steps, by plan. `details` tell codes apart within their groups.
+    output. `is_short`: whether the fit was one of few steps, by plan. `details` tell codes apart within their groups,
+    `comparisons` say how numbers compare.
     """
 
     table: ReleasedTable
@@ -452,6 +488,7 @@ class FittedAnchor:
     generator: CodeGenerator
     is_short: bool = False
     details: Details = field(default_factory=Details)
+    comparisons: Comparisons = field(default_factory=Comparisons)
 
     def make_sampler(self, probabilities: Probabilities, *, certificate: Certificate | None = None) -> MixtureSampler:
         """Rows of fitted codes, few of pairs that answers say are empty; what is certified is the codes as they are.
@@ -469,6 +506,7 @@ class FittedAnchor:
             empty=empty,
             answers=table.find_missed(probabilities) if self.is_short else {},
             details=self.details,
+            comparisons=self.comparisons,
         )
 
 
@@ -564,7 +602,21 @@ def fit_anchor(
             _DETAILS_ACT, lambda: ask(codes=detailed, times=details, ledger=ledger).pack(), dispensable=True
         )
         known = Details.unpack(kept)
-    return FittedAnchor(table=table, losses=losses, generator=generator, is_short=design.is_short, details=known)
+    fitted = FittedAnchor(table=table, losses=losses, generator=generator, is_short=design.is_short, details=known)
+    if not design.compared:
+        return fitted
+    drafting = np.random.default_rng(rng.integers(2**63))
+    if ledger.journal.has_lost(_COMPARISONS_ACT):
+        return fitted
+
+    def compare() -> Arrays:
+        sampler = MixtureSampler(probabilities=generator.probabilities(), coarsening=table.coarsening)
+        drafted = sampler.to_encoded(sampler.draft(DRAFTED_ROWS, rng=drafting), rng=drafting)
+        ask = partial(ask_for_comparisons, rows, table.coarsening, drafted, ledger=ledger)
+        return ask(numbers=design.compared, records=table.records, times=design.comparisons).pack()
+
+    kept = ledger.keep(_COMPARISONS_ACT, compare, dispensable=True)
+    return replace(fitted, comparisons=Comparisons.unpack(kept))
 
 
 def _play_rounds(

@@ -20,7 +20,7 @@ class Attribute:
     a cell). `codes`: number of category codes among the cells; `missing`: how many of them mean not available.
     `levels`: number of levels, 0 without a number; `borders`, `cuts`: levels at which an interval of them begins,
     rising, and those of them beyond which none may be merged. `ordered`: the cells that are not missing have an order.
-    `zero_level`, `round_steps`, `first_day`: as `Span` has them.
+    `zero_level`, `round_steps`, `first_day`, `unit`: as `Span` has them.
     """
 
     column: str
@@ -35,11 +35,17 @@ class Attribute:
     zero_level: int = 0
     round_steps: tuple[int, ...] = ()
     first_day: int | None = None
+    unit: str = ""
 
     @property
     def cells(self) -> int:
         """Number of cells: codes and levels."""
         return self.codes + self.levels
+
+    @property
+    def origin(self) -> int:
+        """The level of the number 0, or of the first day of 1970."""
+        return self.zero_level if self.first_day is None else -self.first_day
 
     @property
     def is_missing(self) -> npt.NDArray[np.bool_]:
@@ -132,6 +138,7 @@ def lay_out_attributes(spans: Sequence[Span]) -> tuple[Attribute, ...]:
                     zero_level=span.zero_level,
                     round_steps=span.round_steps,
                     first_day=span.first_day,
+                    unit=span.unit,
                 )
             )
             available = None

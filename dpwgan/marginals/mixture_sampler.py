@@ -12,6 +12,7 @@ import numpy.typing as npt
 from dpwgan.errors import InputError
 from dpwgan.marginals.balance import balance, count_sweeps
 from dpwgan.marginals.coarsening import Coarsening
+from dpwgan.marginals.comparisons import Comparisons
 from dpwgan.marginals.details import Details
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities
@@ -48,7 +49,8 @@ class MixtureSampler:
 
     Shapes: `probabilities` (codes, width of the groups). `empty` are pairs of groups that rows should not have,
     whatever is left of them in codes. `sweeps`: how often rows are brought into balance; `moves`: how often, where they
-    are not, rows are moved to `answers`, which codes miss. `details` say which codes of a group rows have.
+    are not, rows are moved to `answers`, which codes miss. `details` say which codes of a group rows have,
+    `comparisons` how their numbers compare.
     """
 
     probabilities: npt.NDArray[np.float32]
@@ -57,6 +59,7 @@ class MixtureSampler:
     empty: Zeros = field(default_factory=dict)
     answers: Answers = field(default_factory=dict)
     details: Details = field(default_factory=Details)
+    comparisons: Comparisons = field(default_factory=Comparisons)
     sweeps: int = 0
     moves: int = 0
 
@@ -114,6 +117,7 @@ class MixtureSampler:
 
     def _draw_cells(self, groups: npt.NDArray[np.integer[Any]], *, rng: np.random.Generator) -> EncodedTable:
         encoded = self.coarsening.to_encoded(groups, rng=rng)
+        self.comparisons.redraw(encoded, self.coarsening, rng=rng)
         self.details.redraw(encoded, self.coarsening, rng=rng)
         return encoded
 
@@ -148,7 +152,8 @@ class MixtureSampler:
             for kind, of_pairs in ((_EMPTY, self.empty), (_ANSWER, self.answers))
             for (left, right), cells in of_pairs.items()
         }
-        np.savez(directory / MIXTURE_FILE, probabilities=self.probabilities, **pairs, **self.details.pack())
+        within = {**self.details.pack(), **self.comparisons.pack()}
+        np.savez(directory / MIXTURE_FILE, probabilities=self.probabilities, **pairs, **within)
         (directory / _GROUPS_FILE).write_text(json.dumps(self.coarsening.to_document()))
 
     @classmethod
@@ -159,7 +164,7 @@ class MixtureSampler:
                 probabilities = archive["probabilities"].astype(np.float32)
                 empty: dict[Marginal, Flags] = _read_pairs(archive, _EMPTY)
                 answers: dict[Marginal, Probabilities] = _read_pairs(archive, _ANSWER)
-                details = Details.unpack(archive)
+                details, comparisons = Details.unpack(archive), Comparisons.unpack(archive)
             coarsening = Coarsening.from_document(json.loads((directory / _GROUPS_FILE).read_text()))
         starts = GroupLayout(coarsening.sizes).starts
         if probabilities.ndim != 2 or not len(probabilities) or probabilities.shape[1] != coarsening.width:
@@ -182,7 +187,10 @@ class MixtureSampler:
             raise InputError("the saved generator is damaged: its answers do not fit its columns, or do not add to 1")
         if not details.is_sound(coarsening):
             raise InputError("the saved generator is damaged: its codes within groups do not fit its columns")
-        return cls(probabilities=probabilities, coarsening=coarsening, empty=empty, answers=answers, details=details)
+        if not comparisons.is_sound(coarsening):
+            raise InputError("the saved generator is damaged: its comparisons of numbers do not fit its columns")
+        known: dict[str, Any] = {"empty": empty, "answers": answers, "details": details, "comparisons": comparisons}
+        return cls(probabilities=probabilities, coarsening=coarsening, **known)
 
 
 def _read_pairs(archive: Mapping[str, npt.NDArray[Any]], kind: str) -> dict[Marginal, npt.NDArray[Any]]:

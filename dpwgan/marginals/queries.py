@@ -338,11 +338,20 @@ def limit_larger_cells(most_cells: int, *, attributes: int) -> int:
     return most_cells // (_LARGER_PART_OF_FEW if attributes <= _FEW_ATTRIBUTES else _LARGER_PART)
 
 
-def plan_queries(times: int, *, selection_epsilon: float, answer_noise_multiplier: float) -> list[Release]:
-    """Says what so many questions of a `QueryDiscriminator` release, for the ledger to reserve before."""
+def plan_queries(
+    times: int,
+    *,
+    selection_epsilon: float,
+    answer_noise_multiplier: float,
+    labels: tuple[str, str] = (SELECTION_LABEL, ANSWER_LABEL),
+) -> list[Release]:
+    """Says what so many questions release, for the ledger to reserve before: a selection and an answer each.
+
+    `labels` are those of both; if not given, of a `QueryDiscriminator`.
+    """
     return [
         Release(
-            label=SELECTION_LABEL,
+            label=labels[0],
             event=ExponentialSelection(epsilon=selection_epsilon, replace_one_factor=_SELECTION_REPLACE_ONE_FACTOR),
             times=times,
             mechanism="exponential mechanism on the expected gains of answers",
@@ -350,7 +359,7 @@ def plan_queries(times: int, *, selection_epsilon: float, answer_noise_multiplie
             details={"score_sensitivity": 1.0},
         ),
         Release(
-            label=ANSWER_LABEL,
+            label=labels[1],
             event=discrete_gaussian(noise_multiplier=answer_noise_multiplier, cells=1),
             times=times,
             mechanism="discrete Gaussian noise on the counts of the selected marginal",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from dpwgan.table.schema import (
+    DAYS,
     FEW_LEVELS,
     CellType,
     NumericColumn,
@@ -102,6 +103,7 @@ class CalendarColumn(TrainedColumn, kind="calendar"):
                 zero_level=-(first // self.step),
                 round_steps=() if part.column == "day" else choose_round_steps(part.levels, sorted({1, *clock})),
                 first_day=self._find_first_day(part),
+                unit=self._name_unit(part),
             )
             for part in parts
         )
@@ -110,6 +112,11 @@ class CalendarColumn(TrainedColumn, kind="calendar"):
         """The day of a part's level 0, where its levels are days on end, and too many to be counted one by one."""
         are_days = part.column == "day" or (self.written == "date" and self.step == DAY and self.first % DAY == 0)
         return self.first // DAY if are_days and not self.in_months and part.levels > FEW_LEVELS else None
+
+    def _name_unit(self, part: Span) -> str:
+        if part.column == "day" or (self.written == "date" and self.step == DAY and not self.in_months):
+            return DAYS
+        return f"{part.column or self.written} by {self.step} {'months' if self.in_months else 'microseconds'}"
 
     def choose_type(self, schema: Schema) -> CellType:
         """A date, time or both, unless a code that means not available is none."""
@@ -147,4 +154,4 @@ class LaterColumn(CalendarColumn, kind="later"):
     @property
     def parts(self) -> tuple[Span, ...]:
         """Those of the time between, which is no day of the calendar."""
-        return tuple(replace(part, first_day=None) for part in self.lag.parts)
+        return tuple(replace(part, first_day=None, unit="") for part in self.lag.parts)

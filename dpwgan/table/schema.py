@@ -26,6 +26,9 @@ MOST_LEVELS = 1 << 53
 MOST_SINGLE_LEVELS = 1 << 20
 """Numbers of more levels than this are carried in double precision: single precision would mix up neighbours."""
 
+WHOLE, DAYS = "1/1", "day"
+"""Units of numbers: whole ones, and days."""
+
 FEW_LEVELS = 128
 """The most levels of a number that are counted one by one from the first."""
 
@@ -55,7 +58,8 @@ class Span:
     else the last ones). `borders`, `cuts`: levels of a number at which an interval begins, and must begin.
     `zero_level`: that of the number 0, in the range or not; `round_steps`: to which multiples, in levels, people may
     round it, from 1 up, each of which divides the next. `first_day`: where levels are days, the one of level 0, counted
-    from 1970 on. The last ten are facts about the same layout, and take no part in comparing two of them.
+    from 1970 on. `unit`: what one level more is, where levels are numbers that may be held against those of others of
+    the same unit; else "". The last eleven are facts about the same layout, and take no part in comparing two of them.
     """
 
     column: str = ""
@@ -75,6 +79,7 @@ class Span:
     zero_level: int = field(default=0, compare=False)
     round_steps: tuple[int, ...] = field(default=(), compare=False)
     first_day: int | None = field(default=None, compare=False)
+    unit: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         """Takes lists as JSON has them, too."""
@@ -239,6 +244,7 @@ class NumericColumn(TrainedColumn, kind="numeric"):
             cuts=self._place_levels(self.cuts, levels),
             zero_level=-low,
             round_steps=choose_round_steps(levels) if levels == high - low + 1 else (),
+            unit=f"1/{self.steps_per_unit}" if levels == high - low + 1 else "",
         )
         return (Span(role="available", categories=missing + 1, missing=missing), number) if missing else (number,)
 
