@@ -276,13 +276,13 @@ def _count(encoded: EncodedTable, coarsening: Coarsening, comparisons: Sequence[
     return np.concatenate(found)
 
 
-def _count_own(encoded: EncodedTable, argument: dict[str, Any], array: Counts) -> Counts:
+def _count_own(encoded: EncodedTable, argument: dict[str, Any]) -> Counts:
     """Counts a worker's own rows."""
     comparisons = [Comparison(own, tuple(others), by) for own, others, by in argument["comparisons"]]
     return _count(encoded, Coarsening.from_document(argument["coarsening"]), comparisons)
 
 
-COMPARISONS = Sum[EncodedTable]("comparisons", _count_own)
+COMPARISONS = Sum[EncodedTable]("comparisons", lambda encoded, argument, array: _count_own(encoded, argument))
 """How often numbers compare each way, by groups of other columns, in one vector."""
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from dpwgan.errors import PrivacyError
-from dpwgan.marginals import anchor, details, measurements, one_ways
+from dpwgan.marginals import anchor, comparisons, details, measurements, one_ways
 from dpwgan.marginals.anchor import ONE_WAYS_LABEL, AnchorDesign, AnchorSettings, FittedAnchor, fit_anchor, plan_anchor
+from dpwgan.marginals.comparisons import COMPARISON_ANSWER_LABEL, COMPARISON_SELECTION_LABEL, Comparisons
 from dpwgan.marginals.details import Details
 from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.marginals.pairs import MOMENTS_LABEL
@@ -20,7 +21,7 @@ from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable, TableShape
-from dpwgan.table.schema import CategoricalColumn
+from dpwgan.table.schema import CategoricalColumn, NumericColumn
 from tests.ledgers import Watcher, open_ledger, watch_reads
 from tests.marginals.groups import add_up_information
 from tests.methods.privacy_totals import total_rho
@@ -227,6 +228,7 @@ READS = [
     (measurements, "count_pairs"),
     (measurements, "count_marginals"),
     (details, "_count_details"),
+    (comparisons, "_count_own"),
 ]
 
 
@@ -294,6 +296,55 @@ def test_codes_are_told_apart_only_where_public_facts_say_that_it_can_pay(monkey
     assert anchor._choose_detailed(replace(strong, detailed=(), one_way_plan=others)) == (1,)
     for kind in ("moments", "one-ways"):
         assert not make_plan(encoded, kind=kind, epsilon=30.0).design.details
+
+
+def make_pay(records: int = 1_000) -> EncodedTable:
+    """A table with two numbers of many levels, which are the same."""
+    numbers = [NumericColumn(name=name, minimum=0, maximum=999, integer=True) for name in ("pay", "total")]
+    encoded = make_table(records, columns=[*numbers, *NARROW[:2]])
+    encoded.numbers[:, 1] = encoded.numbers[:, 0]
+    return encoded
+
+
+def test_numbers_are_compared_when_there_are_several_of_a_unit(monkeypatch):
+    encoded, watcher = make_pay(), Watcher()
+    plan = make_plan(encoded, epsilon=10.0, settings=replace(FAST, codes=200, fit_steps=100))
+    design = plan.design
+    assert (design.compared, design.comparisons, design.queries) == ((0, 1), 1, 3 + 3)
+    # The noise of an answer is four times that of others; the selection is as theirs.
+    lines = {release.label: release for release in plan.releases}
+    assert lines[COMPARISON_ANSWER_LABEL].stddev == pytest.approx(4 * lines[ANSWER_LABEL].stddev, rel=1e-6)
+    assert lines[COMPARISON_SELECTION_LABEL].event == lines[SELECTION_LABEL].event
+    assert [lines[label].times for label in (COMPARISON_SELECTION_LABEL, COMPARISON_ANSWER_LABEL)] == [1, 1]
+    rho = total_rho([release.charge for release in plan.releases], relation=ZERO_OUT)
+    assert rho == pytest.approx(1 / (2 * plan.choice.noise**2), rel=1e-6)
+    ledger = reserve(plan, observers=[watcher])
+    reads = watch_reads(monkeypatch, ledger, watcher, READS)
+    fitted = fit(encoded, plan, ledger=ledger)
+    assert reads[-1] == COMPARISON_SELECTION_LABEL
+    assert watcher.order[-2:] == [COMPARISON_SELECTION_LABEL, COMPARISON_ANSWER_LABEL]
+    assert ledger.charged == {release.label: release.times for release in plan.releases}
+    sampler = fitted.make_sampler(fitted.generator.probabilities())
+
+    def count_same(sampler: MixtureSampler) -> float:
+        (drawn,) = sampler.sample(1_000, rng=np.random.default_rng(1))
+        again = sampler.draw_again(drawn, rng=np.random.default_rng(2))
+        return min(float(np.mean(rows.numbers[:, 0] == rows.numbers[:, 1])) for rows in (drawn, again))
+
+    assert count_same(sampler) > 0.95
+    assert count_same(replace(sampler, comparisons=Comparisons())) < 0.6
+
+
+def test_numbers_are_compared_only_where_public_facts_say_that_there_is_something_to_compare():
+    encoded = make_pay()
+    design = make_plan(encoded, epsilon=10.0).design
+    assert [replace(design, compared=tuple(range(many))).comparisons for many in (0, 2, 3, 4, 21)] == [0, 1, 1, 2, 10]
+    assert not make_plan(encoded, epsilon=10.0, settings=replace(FAST, rounds=0)).design.compared
+    for kind in ("moments", "one-ways"):
+        assert not make_plan(encoded, kind=kind, epsilon=10.0).design.compared
+    few = NumericColumn(name="few", minimum=0, maximum=127, integer=True)
+    for columns in ([few, replace(few, name="fewer"), *NARROW[:2]], [replace(few, maximum=999), few, *NARROW[:2]]):
+        assert not make_plan(make_table(300, columns=columns), epsilon=10.0).design.compared
 
 
 @pytest.mark.parametrize("kind", KINDS)

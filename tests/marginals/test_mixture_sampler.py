@@ -13,6 +13,7 @@ from scipy import stats
 
 from dpwgan.errors import InputError
 from dpwgan.marginals import balance, mixture_sampler, moves
+from dpwgan.marginals.comparisons import Comparison, Comparisons
 from dpwgan.marginals.details import Details
 from dpwgan.marginals.merging import coarsen
 from dpwgan.marginals.mixture_sampler import MIXTURE_FILE, MixtureSampler
@@ -33,7 +34,15 @@ def make_sampler(records: int = 600) -> MixtureSampler:
     answers = {(0, 2): make_probabilities(1, sizes=[coarsening.sizes[0] * coarsening.sizes[2]], seed=4)}
     answers = {pair: shares.reshape(*(coarsening.sizes[a] for a in pair)) for pair, shares in answers.items()}
     details = Details({0: np.array([0, 2])}, {(0, 1): np.full((2, coarsening.sizes[1]), 0.5, np.float32)})
-    return MixtureSampler(probabilities=codes, coarsening=coarsening, empty=empty, answers=answers, details=details)
+    shares = np.tile(np.array([0.25, 0.5, 0.25], np.float32), (coarsening.sizes[1], 1))
+    return MixtureSampler(
+        probabilities=codes,
+        coarsening=coarsening,
+        empty=empty,
+        answers=answers,
+        details=details,
+        comparisons=Comparisons({Comparison(5, (4,), 1): shares}),
+    )
 
 
 def sample_groups(sampler: MixtureSampler, records: int, *, seed: int, chunk: int = 65_536) -> npt.NDArray[np.int32]:
@@ -132,7 +141,8 @@ def test_sampler_holds_codes_and_groups_alone_when_looked_into():
     records = 601
     sampler = make_sampler(records)
     names = [part.name for part in dataclasses.fields(sampler)]
-    assert names == ["probabilities", "coarsening", "certificate", "empty", "answers", "details", "sweeps", "moves"]
+    known = ["empty", "answers", "details", "comparisons"]
+    assert names == ["probabilities", "coarsening", "certificate", *known, "sweeps", "moves"]
 
     def find_arrays(thing: object) -> list[npt.NDArray]:
         if isinstance(thing, np.ndarray):
@@ -194,6 +204,8 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
     "codes within groups of no column": save_pair("codes 99", np.array([1])),
     "lifts of other groups": save_pair("lifts 0 1", np.ones((2, 99), np.float32)),
     "lifts of no columns": save_pair("lifts", np.ones((2, 2), np.float32)),
+    "comparisons of no number": save_pair("comparison 0 -1 4", np.ones((1, 3)) / 3),
+    "comparisons of no columns": save_pair("comparison", np.ones((1, 3)) / 3),
     "negative": save(
         lambda codes: np.hstack([codes[:, :1] + codes[:, 1:2] + 1.0, 0 * codes[:, 1:2] - 1.0, codes[:, 2:]])
     ),
@@ -213,6 +225,8 @@ def test_saved_sampler_is_the_same_when_loaded(tmp_path):
     assert np.array_equal(drawn[0].groups, drawn[1].groups)
     assert loaded.details.codes[0].tolist() == [0, 2]
     assert loaded.details.lifts[0, 1].tolist() == sampler.details.lifts[0, 1].tolist()
+    ((asked, shares),) = loaded.comparisons.shares.items()
+    assert (asked, shares.tolist()) == (Comparison(5, (4,), 1), sampler.comparisons.shares[asked].tolist())
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

@@ -1,0 +1,369 @@
+"""Numbers beside others: which may be held against each other, how far a record moves it, and rows that add up."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from dpwgan.marginals import comparisons
+from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
+from dpwgan.marginals.comparisons import (
+    ALL,
+    COMPARISON_ANSWER_LABEL,
+    COMPARISON_SELECTION_LABEL,
+    COMPARISONS,
+    Comparison,
+    Comparisons,
+    ask_for_comparisons,
+    find_compared,
+)
+from dpwgan.marginals.layout import lay_out_attributes
+from dpwgan.marginals.queries import SELECTION_SENSITIVITY, plan_queries
+from dpwgan.table.calendar import DAY, CalendarColumn
+from dpwgan.table.encoded import EncodedTable, lay_out_spans
+from dpwgan.table.schema import CategoricalColumn, Column, NumericColumn, Schema
+from tests.ledgers import Watcher, open_ledger
+from tests.rows import hold
+
+Levels = npt.NDArray[np.int64]
+
+PAY, EXTRA, TOTAL, KIND = range(4)
+LEVELS, BLOCK, KINDS = 2_000, 100, 3
+
+
+def make_schema(*columns: Column) -> Schema:
+    return Schema(columns=columns, sha256="0" * 64)  # type: ignore[arg-type]
+
+
+def make_number(name: str, *, most: int = LEVELS - 1, least: int = 0, **more: Any) -> NumericColumn:
+    return NumericColumn(name=name, minimum=least, maximum=most, integer=True, **more)
+
+
+SCHEMA = make_schema(
+    make_number("pay"),
+    make_number("extra", missing=("", "none")),
+    make_number("total", least=-10, most=LEVELS - 11),
+    CategoricalColumn(name="kind", tokens=tuple("abc"), integer=False),
+)
+SPANS = lay_out_spans(SCHEMA)
+ATTRIBUTES = lay_out_attributes(SPANS)
+
+
+def write(pay: Levels, extra: Levels, total: Levels, kind: Levels) -> EncodedTable:
+    """Rows of these numbers; where extra is below 0 it is missing."""
+    encoded = EncodedTable.make_empty(SPANS, len(pay))
+    for place, cells in ((PAY, pay), (EXTRA, extra + 2), (TOTAL, total + 10), (KIND, kind)):
+        ATTRIBUTES[place].put_cells(np.where(cells < 0, 0, cells) if place == EXTRA else cells, into=encoded)
+    return encoded
+
+
+def make_payroll(records: int, *, seed: int = 0) -> EncodedTable:
+    """Total is pay and what is extra, which nobody of kind 0 has; some know nothing of it."""
+    rng = np.random.default_rng(seed)
+    pay, kind = rng.integers(100, 1_500, records), rng.choice(KINDS, records, p=[0.5, 0.3, 0.2])
+    extra = np.where(kind == 0, 0, rng.integers(1, 400, records))
+    total = pay + extra
+    return write(pay, np.where(rng.random(records) < 0.1, -3, extra), total, kind)
+
+
+def coarsen(encoded: EncodedTable, *, block: int = BLOCK) -> Coarsening:
+    """Groups of so many levels each; missing codes and kinds by themselves."""
+    parts = []
+    for attribute in ATTRIBUTES:
+        levels = np.arange(0, attribute.levels, block)
+        starts = np.concatenate([np.arange(attribute.codes), attribute.codes + levels])
+        cells = attribute.find_cells(encoded)
+        counts = np.bincount(np.searchsorted(starts, cells, side="right") - 1, minlength=len(starts)) + 1e-6
+        parts.append(
+            AttributeGroups(
+                cells=attribute.cells,
+                starts=starts,
+                groups=np.arange(len(starts), dtype=np.int32),
+                weights=np.ones(len(starts)),
+                probabilities=counts / counts.sum(),
+                counts=counts,
+                stddevs=np.ones(len(starts)),
+                codes=attribute.codes,
+            )
+        )
+    return Coarsening(spans=SPANS, parts=tuple(parts))
+
+
+def read(encoded: EncodedTable) -> dict[int, Levels]:
+    """The numbers of rows; of extra below 0 where it is missing."""
+    return {
+        place: ATTRIBUTES[place].find_cells(encoded) - ATTRIBUTES[place].codes - ATTRIBUTES[place].zero_level
+        for place in (PAY, EXTRA, TOTAL)
+    }
+
+
+def draw_of_groups(encoded: EncodedTable, coarsening: Coarsening, *, seed: int = 7) -> EncodedTable:
+    """Rows of the same groups: those of a fit that knows all of them."""
+    return coarsening.to_encoded(coarsening.to_groups(encoded), rng=np.random.default_rng(seed))
+
+
+def ask(
+    encoded: EncodedTable,
+    *,
+    coarsening: Coarsening,
+    drafted: EncodedTable | None = None,
+    times: int = 1,
+    noise: float = 0.2,
+    watcher: Watcher | None = None,
+    seed: int = 1,
+    records: int | None = None,
+) -> Comparisons:
+    labels = (COMPARISON_SELECTION_LABEL, COMPARISON_ANSWER_LABEL)
+    lines = plan_queries(99, selection_epsilon=50.0, answer_noise_multiplier=noise, labels=labels)
+    ledger = open_ledger(lines, source=seed, observers=[] if watcher is None else [watcher])
+    return ask_for_comparisons(
+        hold(encoded),
+        coarsening,
+        draw_of_groups(encoded, coarsening) if drafted is None else drafted,
+        numbers=(PAY, EXTRA, TOTAL),
+        records=records or encoded.records,
+        times=times,
+        ledger=ledger,
+    )
+
+
+def add_up(encoded: EncodedTable) -> float:
+    """The share of rows whose total is the sum, among those that know both."""
+    numbers = read(encoded)
+    known = numbers[EXTRA] >= 0
+    return float(np.mean((numbers[PAY] + numbers[EXTRA] == numbers[TOTAL])[known]))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_add_up_when_the_table_does(seed):
+    encoded = make_payroll(6_000, seed=seed)
+    coarsening = coarsen(encoded)
+    known = ask(encoded, coarsening=coarsening, noise=5.0, seed=seed)
+    assert {(asked.own, asked.others) for asked in known.shares} == {(TOTAL, (PAY, EXTRA))}
+    drawn = draw_of_groups(encoded, coarsening)
+    by_chance, before = add_up(drawn), coarsening.to_groups(drawn)
+    known.redraw(drawn, coarsening, rng=np.random.default_rng(seed))
+    # Without, hardly any row adds up.
+    assert by_chance < 0.05
+    assert add_up(drawn) == 1.0
+    after = coarsening.to_groups(drawn)
+    assert np.array_equal(np.delete(before, TOTAL, axis=1), np.delete(after, TOTAL, axis=1))
+    # Most sums lie in the total's group or beside it: nothing else is moved.
+    assert np.abs(after[:, TOTAL].astype(int) - before[:, TOTAL]).max() <= 2
+
+
+def test_numbers_are_the_same_as_often_as_another_column_says():
+    rng = np.random.default_rng(0)
+    records = 8_000
+    pay, kind = rng.integers(100, 1_500, records), rng.integers(0, KINDS, records)
+    # Of kind 0 all are the same, of kind 1 half of them, of kind 2 a tenth is below and the rest above.
+    gap = np.select(
+        [kind == 0, kind == 1], [0, rng.integers(0, 2, records) * 40], np.where(rng.random(records) < 0.1, -40, 40)
+    )
+    encoded = write(pay, np.full(records, -3), pay + gap, kind)
+    coarsening = coarsen(encoded)
+    known = ask(encoded, coarsening=coarsening, noise=2.0)
+    ((asked, shares),) = known.shares.items()
+    assert asked == Comparison(TOTAL, (PAY,), KIND)
+    assert np.abs(shares - [[0, 1, 0], [0, 0.5, 0.5], [0.1, 0, 0.9]]).max() < 0.02
+    drawn = draw_of_groups(encoded, coarsening)
+    known.redraw(drawn, coarsening, rng=rng)
+    signs = np.sign(read(drawn)[TOTAL] - read(drawn)[PAY])
+    for of_kind, wanted in enumerate(shares):
+        found = np.bincount(signs[kind == of_kind] + 1, minlength=3) / np.count_nonzero(kind == of_kind)
+        assert np.abs(found - wanted).max() < 0.01
+
+
+def test_rows_go_to_the_right_side_even_where_their_group_is_on_the_other():
+    rng = np.random.default_rng(0)
+    records = 3_000
+    pay = rng.integers(300, 1_500, records)
+    encoded = write(pay, np.full(records, -3), pay + rng.integers(-280, 300, records), rng.integers(0, KINDS, records))
+    coarsening = coarsen(encoded)
+    for sides in ([1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.25, 0.0, 0.75]):
+        drawn = draw_of_groups(encoded, coarsening)
+        known = Comparisons({Comparison(TOTAL, (PAY,)): np.array([sides], np.float32)})
+        known.redraw(drawn, coarsening, rng=np.random.default_rng(1))
+        signs = np.sign(read(drawn)[TOTAL] - read(drawn)[PAY])
+        assert np.abs(np.bincount(signs + 1, minlength=3) / records - sides).max() <= 1 / records + 1e-9
+        assert np.array_equal(read(drawn)[PAY], read(draw_of_groups(encoded, coarsening))[PAY])
+
+
+def test_counts_are_those_of_a_loop_over_rows():
+    encoded = make_payroll(400)
+    coarsening = coarsen(encoded)
+    asked = [Comparison(TOTAL, (PAY,), KIND), Comparison(TOTAL, (PAY, EXTRA), ALL), Comparison(EXTRA, (PAY,), TOTAL)]
+    argument = {"coarsening": coarsening.to_document(), "comparisons": [list(each) for each in asked]}
+    numbers, groups = read(encoded), coarsening.to_groups(encoded)
+    expected = []
+    for own, others, by in asked:
+        counts = np.zeros((1 if by == ALL else coarsening.sizes[by], 3))
+        for row in range(encoded.records):
+            if all(place != EXTRA or numbers[EXTRA][row] >= 0 for place in (own, *others)):
+                gap = numbers[own][row] - sum(numbers[place][row] for place in others)
+                counts[0 if by == ALL else groups[row, by], 0 if gap < 0 else 1 if gap == 0 else 2] += 1
+        expected.append(counts.ravel())
+    found = hold(encoded).sum(COMPARISONS, argument=argument)
+    assert np.array_equal(found, np.concatenate(expected))
+    assert found.sum() > 400
+    # Rows of two workers add up.
+    halves = [encoded.take(rows) for rows in np.array_split(np.arange(400), 2)]
+    assert np.array_equal(sum(hold(half).sum(COMPARISONS, argument=argument) for half in halves), found)
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_scores_and_counts_move_by_no_more_than_their_sensitivity_when_a_record_goes_or_changes(replaced):
+    encoded = make_payroll(300)
+    coarsening = coarsen(encoded)
+    drafted = draw_of_groups(encoded, coarsening)
+    largest = 0.0
+    for other in range(1, 7):
+        if replaced:
+            changed = encoded.take(np.arange(300))
+            values = (np.array([cell]) for cell in (1_900 - 90 * other, 50 * other - 60, 30 * other, other % KINDS))
+            row = write(*values)
+            changed.codes[0], changed.numbers[0] = row.codes[0], row.numbers[0]
+        else:
+            changed = encoded.take(np.delete(np.arange(300), other))
+        watches = [Watcher(), Watcher()]
+        for table, watch in zip((encoded, changed), watches, strict=True):
+            ask(table, coarsening=coarsening, drafted=drafted, records=300, watcher=watch, noise=2.0)
+        first, second = (np.array(watch.scores[0]) for watch in watches)
+        assert len(first) == len(second) > 10
+        moved = np.abs(first - second).max()
+        assert moved <= (2 if replaced else 1) * SELECTION_SENSITIVITY
+        largest = max(largest, moved)
+        if watches[0].chosen == watches[1].chosen:
+            errors = watches[0].exact[0] - watches[1].exact[0]
+            assert np.square(errors).sum() <= (2 if replaced else 1)
+    # One that reads rows twice would show: some score moves by nearly as much as it may.
+    assert largest > 0.6
+
+
+def test_each_number_is_compared_once_and_then_more_exactly():
+    encoded, watch = make_payroll(2_000), Watcher()
+    coarsening = coarsen(encoded)
+    known = ask(encoded, coarsening=coarsening, times=9, watcher=watch)
+    owners = [asked.own for asked in known.shares]
+    assert owners[0] == TOTAL
+    assert len(set(owners)) == len(owners)
+    # Pay and extra are what the total hangs on: they cannot hang on it.
+    assert all(TOTAL not in asked.parents for asked in known.shares)
+    assert watch.order == [COMPARISON_SELECTION_LABEL, COMPARISON_ANSWER_LABEL] * 9
+    # Answers to one question are put together, by their mean, whose noise is less than a third.
+    pay = read(encoded)[PAY]
+    halves = write(pay, np.full(2_000, -3), pay + 40 * (np.arange(2_000) % 2), np.zeros(2_000, int))
+    coarsening = coarsen(halves)
+    errors = [
+        [
+            abs(float(shares[0, 1]) - 0.5)
+            for seed in range(8)
+            for asked, shares in ask(halves, coarsening=coarsening, times=times, noise=100.0, seed=seed).shares.items()
+            if asked == Comparison(TOTAL, (PAY,), ALL)
+        ]
+        for times in (1, 27)
+    ]
+    assert min(map(len, errors)) > 4
+    assert np.mean(errors[1]) < 0.5 * np.mean(errors[0])
+
+
+def test_shares_are_those_of_all_rows_where_noise_hides_their_own():
+    rng = np.random.default_rng(0)
+    totals = np.array([5_000.0, 3_000.0, 40.0, 0.0])
+    exact = np.outer(totals, [0.0, 0.7, 0.3])
+    exact[1] = [0.0, 3_000.0, 0.0]
+    noisy = exact + rng.normal(0, 30, exact.shape)
+    shares = comparisons._find_shares(noisy, totals, stddev=30.0)
+    assert np.allclose(shares.sum(axis=1), 1.0, atol=1e-6)
+    # Below is nobody, as far as can be told; so nobody is drawn there.
+    assert np.all(shares[:, 0] < 0.01)
+    assert np.abs(shares[:2, 1] - [0.7, 1.0]).max() < 0.03
+    pooled = noisy.sum(axis=0)[1] / noisy.sum(axis=0)[1:].sum()
+    assert shares[3, 1] == pytest.approx(pooled, abs=1e-5)
+    # Of a few rows something is believed: a share of their own would be off by as much as noise is.
+    assert abs(shares[2, 1] - pooled) < 0.1
+    # Noise alone says nothing.
+    assert np.allclose(comparisons._find_shares(np.zeros((2, 3)), np.zeros(2), stddev=1.0), 1 / 3)
+
+
+def test_numbers_are_held_against_those_of_their_unit_alone():
+    day = {"format": "%Y-%m-%d", "step": DAY, "written": "date"}
+    schema = make_schema(
+        make_number("whole"),
+        NumericColumn(name="money", minimum=0, maximum=50, integer=False, decimals=2),
+        make_number("other"),
+        CalendarColumn(name="begin", first=0, steps=900, **day),  # type: ignore[arg-type]
+        CalendarColumn(name="end", first=30 * DAY, steps=900, **day),  # type: ignore[arg-type]
+        make_number("few", most=9),
+        NumericColumn(name="real", minimum=0, maximum=50, integer=False, decimals=9),
+        CategoricalColumn(name="kind", tokens=tuple("abc"), integer=False),
+        make_number("binned", edges=(0.0, 500.0, 1_000.0)),
+    )
+    facts = lay_out_attributes(lay_out_spans(schema))
+    assert find_compared(facts, least_levels=129) == (0, 2, 3, 4)
+    assert find_compared(facts, least_levels=2) == (0, 2, 3, 4, 5)
+    assert [facts[place].origin for place in (0, 3, 4)] == [0, 0, -30]
+    found = set(comparisons._list_sides({place: facts[place].unit for place in (0, 1, 2, 3, 4)}))
+    singles = {(2, (0,)), (4, (3,))}
+    # A day is another one and so many days; no sum of days, and none of days and cents.
+    assert found == singles | {(own, pair) for own, other in ((3, 4), (4, 3)) for pair in ((0, other), (2, other))}
+
+
+def test_few_comparisons_are_counted_where_rows_are_many():
+    encoded = make_payroll(500)
+    coarsening = coarsen(encoded)
+    drafted = draw_of_groups(encoded, coarsening)
+    every, few = (
+        list(comparisons._list_candidates(drafted, coarsening, (PAY, EXTRA, TOTAL), records))
+        for records in (500.0, 1e9)
+    )
+    assert {each[:2] for each in every} == set(comparisons._list_sides(dict.fromkeys((PAY, EXTRA, TOTAL), "")))
+    assert {each[:2] for each in few} == {(TOTAL, (PAY, EXTRA))}
+    assert all(ALL in {other.by for other in every if other[:2] == each[:2]} for each in every)
+    assert all(each.by != each.own for each in every)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda shares: shares.update({Comparison(TOTAL, (PAY,), KIND): shares[Comparison(TOTAL, (PAY, EXTRA), KIND)]}),
+        lambda shares: shares.update({Comparison(PAY, (TOTAL,)): np.ones((1, 3)) / 3}),
+        lambda shares: shares.update({Comparison(EXTRA, (PAY,), TOTAL): np.ones((20, 3)) / 3}),
+        lambda shares: shares.update({Comparison(EXTRA, (PAY,)): np.ones((1, 3))}),
+        lambda shares: shares.update({Comparison(EXTRA, (PAY,)): np.array([[-0.5, 0.5, 1.0]])}),
+        lambda shares: shares.update({Comparison(EXTRA, (PAY,)): np.ones((2, 3)) / 3}),
+        lambda shares: shares.update({Comparison(EXTRA, (KIND,)): np.ones((1, 3)) / 3}),
+        lambda shares: shares.update({Comparison(EXTRA, (9,)): np.ones((1, 3)) / 3}),
+        lambda shares: shares.update({Comparison(EXTRA, (PAY,), 9): np.ones((1, 3)) / 3}),
+        lambda shares: shares.update({Comparison(EXTRA, ()): np.ones((1, 3)) / 3}),
+    ],
+)
+def test_what_does_not_fit_the_groups_is_found_out(damage):
+    coarsening = coarsen(make_payroll(100))
+    shares = {Comparison(TOTAL, (PAY, EXTRA), KIND): np.full((KINDS, 3), 1 / 3, np.float32)}
+    sound = Comparisons({**shares, Comparison(EXTRA, (PAY,)): np.array([[0.0, 0.25, 0.75]])})
+    assert sound.is_sound(coarsening)
+    again = Comparisons.unpack(sound.pack() | {"probabilities": np.ones(1), "empty 0 1": np.ones(1)})
+    assert list(again.shares) == list(sound.shares)
+    assert all(np.array_equal(again.shares[each], sound.shares[each]) for each in sound.shares)
+    assert again.is_sound(coarsening)
+    damage(shares)
+    assert not Comparisons(shares).is_sound(coarsening)
+
+
+def test_what_others_hang_on_is_drawn_before_them_whatever_the_order():
+    """Extra is set by pay, then the total by both."""
+    encoded = make_payroll(1_000)
+    coarsening = coarsen(encoded)
+    same = np.array([[0.0, 1.0, 0.0]], np.float32)
+    asked = [Comparison(TOTAL, (PAY, EXTRA)), Comparison(EXTRA, (PAY,))]
+    for order in (asked, asked[::-1]):
+        drawn = draw_of_groups(write(*(np.full(1_000, value) for value in (500, 480, 900, 0))), coarsening)
+        Comparisons(dict.fromkeys(order, same)).redraw(drawn, coarsening, rng=np.random.default_rng(0))
+        numbers = read(drawn)
+        assert np.array_equal(numbers[EXTRA], numbers[PAY])
+        assert np.array_equal(numbers[TOTAL], 2 * numbers[PAY])
+    nothing = replace(encoded, codes=encoded.codes[:0], numbers=encoded.numbers[:0])
+    Comparisons({asked[0]: same}).redraw(nothing, coarsening, rng=np.random.default_rng(0))
