@@ -1,9 +1,10 @@
-"""Makes two tables of chains: a payroll, and trips. What each column says is nearly settled by others.
+"""Makes three tables of chains: a payroll, trips, and orders. What each column says is nearly settled by others.
 
     python benchmarks/chains.py FOLDER
 
 FOLDER/payroll (115,000 x 9): department > job (700) > grade > salary. FOLDER/trips (190,000 x 10): two areas of 286
-each, the miles between them, the time these take, the fare. Each folder is one that benchmarks/utility.py takes.
+each, the miles between them, the time these take, the fare. FOLDER/orders (12,000 x 9): none closed before it was
+opened, a price that is what is paid and a discount. Each folder is one that benchmarks/utility.py takes.
 """
 
 import json
@@ -15,6 +16,8 @@ import numpy as np
 import pandas as pd
 
 Specs = dict[str, dict[str, Any]]
+
+_FIRST_DAY = pd.Timestamp("2018-01-01")
 
 
 def make_payroll(rng: np.random.Generator, rows: int = 130_000) -> tuple[pd.DataFrame, Specs]:
@@ -67,6 +70,33 @@ def make_trips(rng: np.random.Generator, rows: int = 215_000) -> tuple[pd.DataFr
     return frame, {name: specs[name] for name in frame.columns}
 
 
+def make_orders(rng: np.random.Generator, rows: int = 13_500) -> tuple[pd.DataFrame, Specs]:
+    """Orders that are closed some days after they were opened, those of kind a on that day."""
+    kind, opened = rng.choice(4, rows, p=[0.4, 0.3, 0.2, 0.1]), rng.integers(0, 1_500, rows)
+    days = np.select([kind == 0, kind == 1], [0, rng.geometric(0.2, rows)], rng.gamma(2, 40, rows)).astype(int)
+    price = (rng.lognormal(4, 1, rows) * 100).astype(int)
+    discount = np.where(rng.random(rows) < 0.3, (price * rng.choice([0.1, 0.2, 0.25], rows)).astype(int), 0)
+    dates = {
+        name: _FIRST_DAY + pd.to_timedelta(after, "D")
+        for name, after in (("opened", opened), ("closed", opened + days))
+    }
+    cents = {"price": price, "discount": discount, "net": price - discount, "tax": (price - discount) // 5}
+    frame = pd.DataFrame(
+        {
+            "kind": np.array(list("abcd"))[kind],
+            **{name: days.strftime("%Y-%m-%d") for name, days in dates.items()},
+            **{name: [f"{amount / 100:.2f}" for amount in amounts] for name, amounts in cents.items()},
+            "age": rng.integers(18, 90, rows),
+            "region": rng.integers(0, 9, rows),
+        }
+    )
+    date = {"type": "date", "format": "%Y-%m-%d", "min": "2018-01-01", "max": "2024-12-31"}
+    money = {"type": "float", "min": 0, "max": 20_000, "decimals": 2}
+    specs: Specs = {"kind": {"type": "enum", "values": list("abcd")}, "opened": date, "closed": date}
+    specs |= dict.fromkeys(cents, money)
+    return frame, {**specs, "age": {"type": "integer", "min": 0, "max": 120}, "region": {"type": "enum", "count": 9}}
+
+
 def _fall(size: int, power: float) -> Any:
     weights = np.arange(1, size + 1.0) ** -power
     return weights / weights.sum()
@@ -79,7 +109,7 @@ def _describe(frame: pd.DataFrame, counts: dict[str, int], most: dict[str, int])
 
 
 if __name__ == "__main__":
-    for name, make in (("payroll", make_payroll), ("trips", make_trips)):
+    for name, make in (("payroll", make_payroll), ("trips", make_trips), ("orders", make_orders)):
         folder = Path(sys.argv[1]) / name
         folder.mkdir(parents=True)
         table, specs = make(np.random.default_rng(1))

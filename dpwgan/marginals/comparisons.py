@@ -1,7 +1,7 @@
-"""How a number compares with another one of its row, or with the sum of two: asked where many levels share a group.
+"""How a number compares with another one of its row, or with the sum of some: asked where many levels share a group.
 
 Groups say about how large a total is and how large its parts are, not that it is their sum: within a group each number
-is drawn by itself. So it is asked how often a number is below another one, or two together, the same, or above, by
+is drawn by itself. So it is asked how often a number is below another one, or some together, the same, or above, by
 what one more column says; and numbers are drawn again, within their groups where that is enough, until rows do so.
 Privacy: of rows `ask_for_comparisons` reads the scores of candidates made of releases alone, through the exponential
 mechanism, and the counts of the one selected, through the Gaussian mechanism; the rest is post-processing.
@@ -32,6 +32,10 @@ Counts = npt.NDArray[np.float64]
 Shares = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+Side = tuple[int, tuple[int, ...]]
+
+MOST_PARTS = 4
+"""The most numbers whose sum another one is held against."""
 
 ALL = -1
 """In place of a column: rows are counted together."""
@@ -43,9 +47,10 @@ DRAFTED_ROWS = 20_000
 """Of how many rows of the fitted codes it is seen which numbers lie near each other, and what is to be expected."""
 
 _BELOW, _SAME, _ABOVE = range(3)
-# Comparisons that are held against rows, those whose sides lie nearest in drafted rows; by so many columns each; and so
-# many times a row is counted.
-_CANDIDATES, _COLUMNS, _MOST_COUNTED = 16, 8, 10**8
+# Comparisons that are looked at, in some of the drafted rows; those that are held against the table, as their sides lie
+# nearest; by so many columns each; and so many times a row is counted.
+_MOST_SIDES, _MEASURED_ROWS = 2_000, 5_000
+_CANDIDATES, _COLUMNS, _MOST_COUNTED = 32, 8, 2 * 10**8
 # What less than so many stddevs of its noise is known of is none.
 _LEAST_STDDEVS = 3.0
 # How often numbers on the wrong side are drawn again.
@@ -55,9 +60,7 @@ _NAME = "comparison"
 
 
 class Comparison(NamedTuple):
-    """A number, the one or two others whose sum it is held against, and by whose groups that is counted: all rows'
-    together, or one column's.
-    """
+    """A number, the others whose sum it is held against, and the column by whose groups that is counted, or `ALL`."""
 
     own: int
     others: tuple[int, ...]
@@ -108,7 +111,7 @@ class Comparisons:
         facts, sizes = dict(enumerate(coarsening.attributes)), {ALL: 1, **dict(enumerate(coarsening.sizes))}
         parents = _find_parents(self.shares)
         return len(parents) == len(self.shares) and all(
-            len(asked.others) in (1, 2)
+            1 <= len(asked.others) <= MOST_PARTS
             and all(place in facts and facts[place].levels for place in (asked.own, *asked.others))
             and not any(_hangs_on(parents, place, asked.own) for place in asked.parents)
             and shares.shape == (sizes.get(asked.by), 3)
@@ -360,14 +363,14 @@ def _find_shares(noisy: Counts, totals: Counts, *, stddev: float) -> Shares:
 def _list_candidates(
     drafted: EncodedTable, coarsening: Coarsening, places: Sequence[int], records: float
 ) -> Iterator[Comparison]:
-    """Comparisons of numbers that lie near each other in drafted rows, each by the columns that say most of it.
-
-    Of two numbers the later one is compared; with the sum of two any other.
-    """
+    """Comparisons of numbers that lie near each other in drafted rows, each by the columns that say most of it."""
     facts, groups = coarsening.attributes, coarsening.to_groups(drafted)
     numbers = {place: _Number.of(facts[place], facts[place].find_cells(drafted)) for place in places}
-    units = {place: facts[place].unit for place in places}
-    gaps = {side: _find_gap(numbers, *side) for side in _list_sides(units)}
+    some = {
+        place: _Number(known.values[:_MEASURED_ROWS], known.is_there[:_MEASURED_ROWS])
+        for place, known in numbers.items()
+    }
+    gaps = {side: _find_gap(some, *side) for side in _list_sides({place: facts[place].unit for place in places})}
     most = int(np.clip(_MOST_COUNTED / (_COLUMNS * max(1.0, records)), 1, _CANDIDATES))
     for own, others in sorted(gaps, key=lambda side: gaps[side])[:most]:
         values, is_there = _add_up(numbers, others)
@@ -383,16 +386,25 @@ def _list_candidates(
         yield from (Comparison(own, others, by) for by in (ALL, *np.sort(columns).tolist()))
 
 
-def _list_sides(units: Mapping[int, str]) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Numbers with those that they may be held against: all of one unit, or a day and one so many days before."""
+def _list_sides(units: Mapping[int, str]) -> Iterator[Side]:
+    """Numbers and those that they may be held against: of one unit, or of days a day and numbers of days after it.
+
+    Of two numbers the later one with the other; with sums any, of as many parts as leave the list short.
+    """
     for other, own in itertools.combinations(units, 2):
         if units[own] == units[other]:
             yield own, (other,)
-    for pair in itertools.combinations(units, 2):
-        kinds = [units[place] for place in pair]
-        for own, unit in units.items():
-            if own not in pair and (sorted(kinds) == [WHOLE, DAYS] if unit == DAYS else kinds == [unit, unit]):
-                yield own, pair
+    listed = 0
+    for parts in range(2, MOST_PARTS + 1):
+        listed += len(units) * math.comb(len(units) - 1, parts)
+        if listed > _MOST_SIDES:
+            return
+        for others in itertools.combinations(units, parts):
+            kinds = sorted(units[other] for other in others)
+            for own, unit in units.items():
+                wanted = [*[WHOLE] * (parts - 1), DAYS] if unit == DAYS else [unit] * parts
+                if own not in others and kinds == wanted:
+                    yield own, others
 
 
 def _find_gap(numbers: Mapping[int, _Number], own: int, others: Sequence[int]) -> float:

@@ -1,5 +1,6 @@
 """Numbers beside others: which may be held against each other, how far a record moves it, and rows that add up."""
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -307,8 +308,21 @@ def test_numbers_are_held_against_those_of_their_unit_alone():
     assert [facts[place].origin for place in (0, 3, 4)] == [0, 0, -30]
     found = set(comparisons._list_sides({place: facts[place].unit for place in (0, 1, 2, 3, 4)}))
     singles = {(2, (0,)), (4, (3,))}
-    # A day is another one and so many days; no sum of days, and none of days and cents.
-    assert found == singles | {(own, pair) for own, other in ((3, 4), (4, 3)) for pair in ((0, other), (2, other))}
+    # A day is another one and numbers of days; no sum of days, and none of days and cents.
+    later = {(own, parts) for own, other in ((3, 4), (4, 3)) for parts in ((0, other), (2, other), (0, 2, other))}
+    assert found == singles | later
+
+
+def test_sums_have_as_many_parts_as_leave_the_list_short():
+    def count(numbers: int) -> dict[int, int]:
+        sides = list(comparisons._list_sides(dict.fromkeys(range(numbers), "1/1")))
+        assert len(set(sides)) == len(sides)
+        assert all(own not in others and list(others) == sorted(set(others)) for own, others in sides)
+        return dict(Counter(len(others) for _, others in sides))
+
+    assert count(5) == {1: 10, 2: 30, 3: 20, 4: 5}
+    assert count(11) == {1: 55, 2: 495, 3: 1_320}
+    assert count(40) == {1: 780}
 
 
 def test_few_comparisons_are_counted_where_rows_are_many():
@@ -319,7 +333,7 @@ def test_few_comparisons_are_counted_where_rows_are_many():
         list(comparisons._list_candidates(drafted, coarsening, (PAY, EXTRA, TOTAL), records))
         for records in (500.0, 1e9)
     )
-    assert {each[:2] for each in every} == set(comparisons._list_sides(dict.fromkeys((PAY, EXTRA, TOTAL), "")))
+    assert {(EXTRA, (PAY,)), (TOTAL, (PAY,)), (TOTAL, (EXTRA,)), (TOTAL, (PAY, EXTRA))} <= {each[:2] for each in every}
     assert {each[:2] for each in few} == {(TOTAL, (PAY, EXTRA))}
     assert all(ALL in {other.by for other in every if other[:2] == each[:2]} for each in every)
     assert all(each.by != each.own for each in every)
