@@ -122,18 +122,21 @@ class Comparisons:
     def redraw(self, encoded: EncodedTable, coarsening: Coarsening, *, rng: np.random.Generator) -> None:
         """Draws numbers again, so that they compare as often as the shares have it."""
         parents, facts, parts = _find_parents(self.shares), coarsening.attributes, coarsening.parts
+        known: set[int] = set()
         # Those that others hang on first.
         for asked in sorted(self.shares, key=lambda asked: sum(_hangs_on(parents, asked.own, own) for own in parents)):
-            own = facts[asked.own]
-            cells = own.find_cells(encoded)
-            numbers = {place: _Number.of(facts[place], facts[place].find_cells(encoded)) for place in asked.others}
-            wanted, is_there = _add_up(numbers, asked.others)
-            wanted += own.codes + own.origin
-            rows = np.flatnonzero(is_there & (cells >= own.codes))
+            own, shares = facts[asked.own], self.shares[asked].astype(np.float64)
+            cells = {place: facts[place].find_cells(encoded) for place in (asked.own, *asked.others)}
+            rows = np.flatnonzero(np.logical_and.reduce([cells[place] >= facts[place].codes for place in cells]))
             by = _find_groups(encoded, coarsening, asked.by)[rows]
-            shares = self.shares[asked].astype(np.float64)
-            cells[rows] = _settle(cells[rows], wanted[rows], by, shares, part=parts[asked.own], own=own, rng=rng)
-            own.put_cells(cells, into=encoded)
+            # Parts that nothing else hangs on, or was made to hang on, may be drawn again as well.
+            free = [place for place in asked.others if place not in known and place not in parents]
+            _draw_near(cells, asked, rows[shares[by, _SAME] > 0.5], free=free, coarsening=coarsening, rng=rng)
+            old, wanted = cells[asked.own][rows], _find_wanted(cells, asked, facts)[rows]
+            cells[asked.own][rows] = _settle(old, wanted, by, shares, part=parts[asked.own], own=own, rng=rng)
+            for place in (asked.own, *free):
+                facts[place].put_cells(cells[place], into=encoded)
+            known |= cells.keys()
 
 
 def _find_parents(asked: Mapping[Comparison, Any]) -> dict[int, tuple[int, ...]]:
@@ -171,6 +174,43 @@ def _add_up(numbers: Mapping[int, _Number], others: Sequence[int]) -> tuple[Inte
     return values, np.logical_and.reduce([numbers[place].is_there for place in others])
 
 
+def _find_wanted(cells: Mapping[int, Integers], asked: Comparison, facts: Sequence[Attribute]) -> Integers:
+    """The cell that a number has where it is the sum of the others, be it one of its own or not. Shapes: (n,)."""
+    values = [cells[place] - facts[place].codes - facts[place].origin for place in asked.others]
+    wanted: Integers = np.sum(values, axis=0) + facts[asked.own].codes + facts[asked.own].origin
+    return wanted
+
+
+def _are_near(wanted: Integers, groups: npt.NDArray[np.int32], *, part: AttributeGroups, own: Attribute) -> Flags:
+    """Whether cells are of these groups. Shapes: (n,)."""
+    legal = np.clip(wanted, own.codes, own.cells - 1)
+    near: Flags = (legal == wanted) & (part.find_groups(legal) == groups)
+    return near
+
+
+def _draw_near(
+    cells: Mapping[int, Integers],
+    asked: Comparison,
+    rows: Integers,
+    *,
+    free: Sequence[int],
+    coarsening: Coarsening,
+    rng: np.random.Generator,
+) -> None:
+    """Draws parts of some rows again within their groups, in place, where the sum is then of the number's group."""
+    facts, parts = coarsening.attributes, coarsening.parts
+    own, part = facts[asked.own], parts[asked.own]
+    groups = {place: parts[place].find_groups(cells[place]) for place in (asked.own, *free)}
+    for turn in range(_TRIES + 1 if free else 0):
+        drawn = {place: cells[place][rows] for place in asked.others}
+        if turn:
+            drawn |= {place: parts[place].draw_cells(groups[place][rows], rng=rng) for place in free}
+        near = _are_near(_find_wanted(drawn, asked, facts), groups[asked.own][rows], part=part, own=own)
+        for place in free:
+            cells[place][rows[near]] = drawn[place][near]
+        rows = rows[~near]
+
+
 def _settle(
     cells: Integers,
     wanted: Integers,
@@ -187,8 +227,7 @@ def _settle(
     """
     count = functools.partial(np.bincount, minlength=len(shares))
     groups, settled = part.find_groups(cells), cells.copy()
-    is_legal = (wanted >= own.codes) & (wanted < own.cells)
-    is_near = is_legal & (part.find_groups(np.where(is_legal, wanted, cells)) == groups)
+    is_legal, is_near = (wanted >= own.codes) & (wanted < own.cells), _are_near(wanted, groups, part=part, own=own)
     # The same are rows that are already, then those that need not leave their group, then others.
     order = np.lexsort((rng.random(len(cells)), ~is_near, ~is_legal, cells != wanted, by))
     of_all = count(by)
