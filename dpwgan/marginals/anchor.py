@@ -16,14 +16,14 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from dpwgan.marginals.code_information import CodeInformation
-from dpwgan.marginals.comparisons import (
+from dpwgan.marginals.comparison_questions import (
     COMPARISON_ANSWER_LABEL,
     COMPARISON_SELECTION_LABEL,
     DRAFTED_ROWS,
-    Comparisons,
     ask_for_comparisons,
     find_compared,
 )
+from dpwgan.marginals.comparisons import Comparisons
 from dpwgan.marginals.details import Details, ask_for_details, find_codes
 from dpwgan.marginals.emptiness import find_empty
 from dpwgan.marginals.groups import GroupLayout, Marginal

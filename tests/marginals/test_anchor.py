@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from dpwgan.errors import PrivacyError
-from dpwgan.marginals import anchor, comparisons, details, measurements, one_ways
+from dpwgan.marginals import anchor, comparison_questions, details, measurements, one_ways
 from dpwgan.marginals.anchor import ONE_WAYS_LABEL, AnchorDesign, AnchorSettings, FittedAnchor, fit_anchor, plan_anchor
-from dpwgan.marginals.comparisons import COMPARISON_ANSWER_LABEL, COMPARISON_SELECTION_LABEL, Comparisons
+from dpwgan.marginals.comparison_questions import COMPARISON_ANSWER_LABEL, COMPARISON_SELECTION_LABEL
+from dpwgan.marginals.comparisons import Comparisons
 from dpwgan.marginals.details import Details
 from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.marginals.pairs import MOMENTS_LABEL
@@ -228,7 +229,7 @@ READS = [
     (measurements, "count_pairs"),
     (measurements, "count_marginals"),
     (details, "_count_details"),
-    (comparisons, "_count_own"),
+    (comparison_questions, "_count_own"),
 ]
 
 

@@ -8,18 +8,16 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from dpwgan.marginals import comparisons
+from dpwgan.marginals import comparison_questions as questions
 from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
-from dpwgan.marginals.comparisons import (
-    ALL,
+from dpwgan.marginals.comparison_questions import (
     COMPARISON_ANSWER_LABEL,
     COMPARISON_SELECTION_LABEL,
     COMPARISONS,
-    Comparison,
-    Comparisons,
     ask_for_comparisons,
     find_compared,
 )
+from dpwgan.marginals.comparisons import ALL, Comparison, Comparisons
 from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.queries import SELECTION_SENSITIVITY, plan_queries
 from dpwgan.table.calendar import DAY, CalendarColumn
@@ -276,7 +274,7 @@ def test_shares_are_those_of_all_rows_where_noise_hides_their_own():
     exact = np.outer(totals, [0.0, 0.7, 0.3])
     exact[1] = [0.0, 3_000.0, 0.0]
     noisy = exact + rng.normal(0, 30, exact.shape)
-    shares = comparisons._find_shares(noisy, totals, stddev=30.0)
+    shares = questions._find_shares(noisy, totals, stddev=30.0)
     assert np.allclose(shares.sum(axis=1), 1.0, atol=1e-6)
     # Below is nobody, as far as can be told; so nobody is drawn there.
     assert np.all(shares[:, 0] < 0.01)
@@ -286,7 +284,7 @@ def test_shares_are_those_of_all_rows_where_noise_hides_their_own():
     # Of a few rows something is believed: a share of their own would be off by as much as noise is.
     assert abs(shares[2, 1] - pooled) < 0.1
     # Noise alone says nothing.
-    assert np.allclose(comparisons._find_shares(np.zeros((2, 3)), np.zeros(2), stddev=1.0), 1 / 3)
+    assert np.allclose(questions._find_shares(np.zeros((2, 3)), np.zeros(2), stddev=1.0), 1 / 3)
 
 
 def test_numbers_are_held_against_those_of_their_unit_alone():
@@ -306,7 +304,7 @@ def test_numbers_are_held_against_those_of_their_unit_alone():
     assert find_compared(facts, least_levels=129) == (0, 2, 3, 4)
     assert find_compared(facts, least_levels=2) == (0, 2, 3, 4, 5)
     assert [facts[place].origin for place in (0, 3, 4)] == [0, 0, -30]
-    found = set(comparisons._list_sides({place: facts[place].unit for place in (0, 1, 2, 3, 4)}))
+    found = set(questions._list_sides({place: facts[place].unit for place in (0, 1, 2, 3, 4)}))
     singles = {(2, (0,)), (4, (3,))}
     # A day is another one and numbers of days; no sum of days, and none of days and cents.
     later = {(own, parts) for own, other in ((3, 4), (4, 3)) for parts in ((0, other), (2, other), (0, 2, other))}
@@ -315,7 +313,7 @@ def test_numbers_are_held_against_those_of_their_unit_alone():
 
 def test_sums_have_as_many_parts_as_leave_the_list_short():
     def count(numbers: int) -> dict[int, int]:
-        sides = list(comparisons._list_sides(dict.fromkeys(range(numbers), "1/1")))
+        sides = list(questions._list_sides(dict.fromkeys(range(numbers), "1/1")))
         assert len(set(sides)) == len(sides)
         assert all(own not in others and list(others) == sorted(set(others)) for own, others in sides)
         return dict(Counter(len(others) for _, others in sides))
@@ -330,8 +328,7 @@ def test_few_comparisons_are_counted_where_rows_are_many():
     coarsening = coarsen(encoded)
     drafted = draw_of_groups(encoded, coarsening)
     every, few = (
-        list(comparisons._list_candidates(drafted, coarsening, (PAY, EXTRA, TOTAL), records))
-        for records in (500.0, 1e9)
+        list(questions._list_candidates(drafted, coarsening, (PAY, EXTRA, TOTAL), records)) for records in (500.0, 1e9)
     )
     assert {(EXTRA, (PAY,)), (TOTAL, (PAY,)), (TOTAL, (EXTRA,)), (TOTAL, (PAY, EXTRA))} <= {each[:2] for each in every}
     assert {each[:2] for each in few} == {(TOTAL, (PAY, EXTRA))}

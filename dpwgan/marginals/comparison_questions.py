@@ -1,0 +1,222 @@
+"""How numbers compare with others of their row, or with the sum of some: asked where many levels share a group.
+
+Groups say about how large a total is and how large its parts are, not that it is their sum: within a group each number
+is drawn by itself. So it is asked how often a number is below another one, or some together, the same, or above, by
+what one more column says.
+Privacy: of rows `ask_for_comparisons` reads the scores of candidates made of releases alone, through the exponential
+mechanism, and the counts of the one selected, through the Gaussian mechanism; the rest is post-processing.
+"""
+
+import functools
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpwgan.marginals.coarsening import Coarsening
+from dpwgan.marginals.comparisons import (
+    ALL,
+    MOST_PARTS,
+    Comparison,
+    Comparisons,
+    Counts,
+    Number,
+    Shares,
+    add_up,
+    find_groups,
+    find_parents,
+    hangs_on,
+)
+from dpwgan.marginals.denoising import draw_towards
+from dpwgan.marginals.layout import Attribute
+from dpwgan.marginals.queries import expect_gains
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.rows import Rows, Sum
+from dpwgan.table.schema import DAYS, WHOLE
+from dpwgan.table.storage import cut, let_go
+
+Side = tuple[int, tuple[int, ...]]
+
+COMPARISON_SELECTION_LABEL = "comparison selections"
+COMPARISON_ANSWER_LABEL = "comparison answers"
+
+DRAFTED_ROWS = 20_000
+"""Of how many rows of the fitted codes it is seen which numbers lie near each other, and what is to be expected."""
+
+# Comparisons that are looked at, in some of the drafted rows; those that are held against the table, as their sides lie
+# nearest; by so many columns each; and so many times a row is counted.
+_MOST_SIDES, _MEASURED_ROWS = 2_000, 5_000
+_CANDIDATES, _COLUMNS, _MOST_COUNTED = 32, 8, 2 * 10**8
+# What less than so many stddevs of its noise is known of is none.
+_LEAST_STDDEVS = 3.0
+
+
+def find_compared(attributes: Sequence[Attribute], *, least_levels: int) -> tuple[int, ...]:
+    """The numbers of so many levels that there is another one of the same unit for. Privacy: of public facts alone."""
+    units = {place: facts.unit for place, facts in enumerate(attributes) if facts.unit and facts.levels >= least_levels}
+    return tuple(place for place, unit in units.items() if list(units.values()).count(unit) > 1)
+
+
+def _count_groups(coarsening: Coarsening, by: int) -> int:
+    return 1 if by == ALL else coarsening.sizes[by]
+
+
+def _count(encoded: EncodedTable, coarsening: Coarsening, comparisons: Sequence[Comparison]) -> Counts:
+    """How often numbers compare each way, by another column's groups, comparison after comparison, in one vector."""
+    facts = coarsening.attributes
+    compared = {place for each in comparisons for place in (each.own, *each.others)}
+    found = [np.zeros(3 * _count_groups(coarsening, each.by)) for each in comparisons]
+    for chunk in cut(encoded.records):
+        groups = {by: find_groups(encoded, coarsening, by, chunk) for by in {each.by for each in comparisons}}
+        numbers = {place: Number.of(facts[place], facts[place].find_cells(encoded, chunk)) for place in compared}
+        let_go(encoded.codes, encoded.numbers)
+        # Comparisons of the same numbers follow each other.
+        for (own, others), same in itertools.groupby(zip(comparisons, found, strict=True), lambda each: each[0][:2]):
+            values, is_there = add_up(numbers, others)
+            used = np.flatnonzero(is_there & numbers[own].is_there)
+            signs = np.sign(numbers[own].values[used] - values[used]) + 1
+            for each, total in same:
+                total += np.bincount(3 * groups[each.by][used] + signs, minlength=len(total))
+    return np.concatenate(found)
+
+
+def _count_own(encoded: EncodedTable, argument: dict[str, Any]) -> Counts:
+    """Counts a worker's own rows."""
+    comparisons = [Comparison(own, tuple(others), by) for own, others, by in argument["comparisons"]]
+    return _count(encoded, Coarsening.from_document(argument["coarsening"]), comparisons)
+
+
+COMPARISONS = Sum[EncodedTable]("comparisons", lambda encoded, argument, array: _count_own(encoded, argument))
+"""How often numbers compare each way, by groups of other columns, in one vector."""
+
+
+def ask_for_comparisons(
+    rows: Rows[EncodedTable],
+    coarsening: Coarsening,
+    drafted: EncodedTable,
+    *,
+    numbers: Sequence[int],
+    records: float,
+    times: int,
+    ledger: Ledger,
+) -> Comparisons:
+    """Asks, so many `times`, which number compares with others as no draft would have it: a selection, an answer.
+
+    `numbers`: the attributes whose numbers are compared. `drafted` rows are of the fitted codes: what is expected.
+    Where nothing is left to be compared, those that were are asked for once more.
+    Privacy: a record adds 1 to one count of a comparison at most, and what is expected is made of releases; so scores
+      have sensitivity 1 under zero-out (2 under replace-one), counts 1 (sqrt 2).
+    Source: as `QueryDiscriminator`.
+    """
+    stddev = ledger.find(COMPARISON_ANSWER_LABEL).stddev
+    left = list(_list_candidates(drafted, coarsening, numbers, records))
+    ends = np.cumsum([3 * _count_groups(coarsening, each.by) for each in left])[:-1]
+    every = list(left)
+
+    def split(flat: Counts) -> dict[Comparison, Counts]:
+        return {each: own.reshape(-1, 3) for each, own in zip(every, np.split(flat, ends), strict=True)}
+
+    expected = split(_count(drafted, coarsening, every) * (records / drafted.records))
+    shares, answers = dict[Comparison, Shares](), defaultdict[Comparison, list[Counts]](list)
+
+    @functools.cache
+    def count() -> dict[Comparison, Counts]:
+        named = [list(each) for each in every]
+        return split(rows.sum(COMPARISONS, argument={"coarsening": coarsening.to_document(), "comparisons": named}))
+
+    def score() -> list[float]:
+        errors = {each: np.abs(count()[each] - expected[each]) for each in left}
+        return [float(expect_gains(errors[each], expected[each], stddev=stddev).sum()) for each in left]
+
+    def get(asked: Comparison) -> Counts:
+        return count()[asked]
+
+    for _ in range(times):
+        parents = find_parents(shares)
+        free = [each for each in left if each.own not in parents and not _closes_circle(parents, each)]
+        left = free or list(shares)
+        asked = left[ledger.select(COMPARISON_SELECTION_LABEL, score)]
+        noisy = ledger.release(COMPARISON_ANSWER_LABEL, functools.partial(get, asked))
+        answers[asked].append(noisy.values.astype(np.float64))
+        mean, of_mean = np.mean(answers[asked], axis=0), stddev / math.sqrt(len(answers[asked]))
+        shares[asked] = _find_shares(mean, expected[asked].sum(axis=1), stddev=of_mean)
+    return Comparisons(shares)
+
+
+def _closes_circle(parents: Mapping[int, Sequence[int]], asked: Comparison) -> bool:
+    return any(hangs_on(parents, parent, asked.own) for parent in asked.parents)
+
+
+def _find_shares(noisy: Counts, totals: Counts, *, stddev: float) -> Shares:
+    """The three shares in each group, drawn towards those of all groups together where noise explains the difference.
+
+    Shapes: `noisy` (groups, 3), `totals` (groups,), how many records each is expected to have.
+    """
+    of_all = noisy.sum(axis=0)
+    of_all[of_all < _LEAST_STDDEVS * stddev * math.sqrt(len(noisy))] = 0.0
+    of_all = of_all / of_all.sum() if of_all.any() else np.full(3, 1 / 3)
+    drawn = np.maximum(draw_towards(noisy, np.outer(totals, of_all), stddev=stddev), 0.0)
+    drawn[drawn.sum(axis=1) <= 0] = of_all
+    shares: Shares = (drawn / drawn.sum(axis=1, keepdims=True)).astype(np.float32)
+    return shares
+
+
+def _list_candidates(
+    drafted: EncodedTable, coarsening: Coarsening, places: Sequence[int], records: float
+) -> Iterator[Comparison]:
+    """Comparisons of numbers that lie near each other in drafted rows, each by the columns that say most of it."""
+    facts, groups = coarsening.attributes, coarsening.to_groups(drafted)
+    numbers = {place: Number.of(facts[place], facts[place].find_cells(drafted)) for place in places}
+    some = {
+        place: Number(known.values[:_MEASURED_ROWS], known.is_there[:_MEASURED_ROWS])
+        for place, known in numbers.items()
+    }
+    gaps = {side: _find_gap(some, *side) for side in _list_sides({place: facts[place].unit for place in places})}
+    most = int(np.clip(_MOST_COUNTED / (_COLUMNS * max(1.0, records)), 1, _CANDIDATES))
+    for own, others in sorted(gaps, key=lambda side: gaps[side])[:most]:
+        values, is_there = add_up(numbers, others)
+        used = np.flatnonzero(is_there & numbers[own].is_there)
+        signs = np.sign(numbers[own].values[used] - values[used]) + 1
+        strengths = np.full(len(facts), -1.0)
+        for by, size in enumerate(coarsening.sizes):
+            if by != own:
+                counts = np.bincount(3 * groups[used, by].astype(np.int64) + signs, minlength=3 * size)
+                table = counts.reshape(size, 3) / max(1, len(used))
+                strengths[by] = np.abs(table - np.outer(table.sum(axis=1), table.sum(axis=0))).sum()
+        columns = np.argsort(-strengths, kind="stable")[: min(_COLUMNS, len(facts) - 1)]
+        yield from (Comparison(own, others, by) for by in (ALL, *np.sort(columns).tolist()))
+
+
+def _list_sides(units: Mapping[int, str]) -> Iterator[Side]:
+    """Numbers and those that they may be held against: of one unit, or of days a day and numbers of days after it.
+
+    Of two numbers the later one with the other; with sums any, of as many parts as leave the list short.
+    """
+    for other, own in itertools.combinations(units, 2):
+        if units[own] == units[other]:
+            yield own, (other,)
+    listed = 0
+    for parts in range(2, MOST_PARTS + 1):
+        listed += len(units) * math.comb(len(units) - 1, parts)
+        if listed > _MOST_SIDES:
+            return
+        for others in itertools.combinations(units, parts):
+            kinds = sorted(units[other] for other in others)
+            for own, unit in units.items():
+                wanted = [*[WHOLE] * (parts - 1), DAYS] if unit == DAYS else [unit] * parts
+                if own not in others and kinds == wanted:
+                    yield own, others
+
+
+def _find_gap(numbers: Mapping[int, Number], own: int, others: Sequence[int]) -> float:
+    """How far a number lies from others, in its own mean distance from its mean; infinite where there are no rows."""
+    values, is_there = add_up(numbers, others)
+    used = is_there & numbers[own].is_there
+    if not used.any():
+        return math.inf
+    mine = numbers[own].values[used].astype(np.float64)
+    return float(np.abs(mine - values[used]).mean() / max(np.abs(mine - mine.mean()).mean(), 1e-9))
