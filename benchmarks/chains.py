@@ -3,8 +3,8 @@
     python benchmarks/chains.py FOLDER
 
 FOLDER/payroll (115,000 x 9): department > job (700) > grade > salary. FOLDER/trips (190,000 x 10): two areas of 286
-each, the miles between them, the time these take, the fare. FOLDER/orders (12,000 x 9): none closed before it was
-opened, a price that is what is paid and a discount. Each folder is one that benchmarks/utility.py takes.
+each, the miles between them, the time these take, the fare. FOLDER/orders (12,000 x 10): none closed before it was
+opened, amounts that are so many times a price, and what is paid and a discount. Each folder is one that benchmarks/utility.py takes.
 """
 
 import json
@@ -74,18 +74,20 @@ def make_orders(rng: np.random.Generator, rows: int = 13_500) -> tuple[pd.DataFr
     """Orders that are closed some days after they were opened, those of kind a on that day."""
     kind, opened = rng.choice(4, rows, p=[0.4, 0.3, 0.2, 0.1]), rng.integers(0, 1_500, rows)
     days = np.select([kind == 0, kind == 1], [0, rng.geometric(0.2, rows)], rng.gamma(2, 40, rows)).astype(int)
-    price = (rng.lognormal(4, 1, rows) * 100).astype(int)
-    discount = np.where(rng.random(rows) < 0.3, (price * rng.choice([0.1, 0.2, 0.25], rows)).astype(int), 0)
+    quantity, price = 1 + np.minimum(rng.geometric(0.4, rows), 29), (rng.lognormal(3, 1, rows) * 100).astype(int) + 1
+    amount = quantity * price
+    discount = np.where(rng.random(rows) < 0.3, (amount * rng.choice([0.1, 0.2, 0.25], rows)).astype(int), 0)
     dates = {
         name: _FIRST_DAY + pd.to_timedelta(after, "D")
         for name, after in (("opened", opened), ("closed", opened + days))
     }
-    cents = {"price": price, "discount": discount, "net": price - discount, "tax": (price - discount) // 5}
+    cents = {"price": price, "amount": amount, "discount": discount, "net": amount - discount}
     frame = pd.DataFrame(
         {
             "kind": np.array(list("abcd"))[kind],
             **{name: days.strftime("%Y-%m-%d") for name, days in dates.items()},
-            **{name: [f"{amount / 100:.2f}" for amount in amounts] for name, amounts in cents.items()},
+            "quantity": quantity,
+            **{name: [f"{cent / 100:.2f}" for cent in column] for name, column in cents.items()},
             "age": rng.integers(18, 90, rows),
             "region": rng.integers(0, 9, rows),
         }
@@ -93,7 +95,7 @@ def make_orders(rng: np.random.Generator, rows: int = 13_500) -> tuple[pd.DataFr
     date = {"type": "date", "format": "%Y-%m-%d", "min": "2018-01-01", "max": "2024-12-31"}
     money = {"type": "float", "min": 0, "max": 20_000, "decimals": 2}
     specs: Specs = {"kind": {"type": "enum", "values": list("abcd")}, "opened": date, "closed": date}
-    specs |= dict.fromkeys(cents, money)
+    specs |= {"quantity": {"type": "integer", "min": 1, "max": 30}, **dict.fromkeys(cents, money)}
     return frame, {**specs, "age": {"type": "integer", "min": 0, "max": 120}, "region": {"type": "enum", "count": 9}}
 
 

@@ -1,4 +1,4 @@
-"""How numbers compare with others of their row, or with the sum of some: asked where many levels share a group.
+"""How numbers compare with others of their row, their sums and products: asked where many levels share a group.
 
 Groups say about how large a total is and how large its parts are, not that it is their sum: within a group each number
 is drawn by itself. So it is asked how often a number is below another one, or some together, the same, or above, by
@@ -25,7 +25,8 @@ from dpwgan.marginals.comparisons import (
     Counts,
     Number,
     Shares,
-    add_up,
+    Sides,
+    find_gaps,
     find_groups,
     find_parents,
     hangs_on,
@@ -38,8 +39,6 @@ from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.rows import Rows, Sum
 from dpwgan.table.schema import DAYS, WHOLE
 from dpwgan.table.storage import cut, let_go
-
-Side = tuple[int, tuple[int, ...]]
 
 COMPARISON_SELECTION_LABEL = "comparison selections"
 COMPARISON_ANSWER_LABEL = "comparison answers"
@@ -75,18 +74,17 @@ def _count(encoded: EncodedTable, coarsening: Coarsening, comparisons: Sequence[
         numbers = {place: Number.of(facts[place], facts[place].find_cells(encoded, chunk)) for place in compared}
         let_go(encoded.codes, encoded.numbers)
         # Comparisons of the same numbers follow each other.
-        for (own, others), same in itertools.groupby(zip(comparisons, found, strict=True), lambda each: each[0][:2]):
-            values, is_there = add_up(numbers, others)
-            used = np.flatnonzero(is_there & numbers[own].is_there)
-            signs = np.sign(numbers[own].values[used] - values[used]) + 1
+        for sides, same in itertools.groupby(zip(comparisons, found, strict=True), lambda each: each[0].sides):
+            gaps, rows = find_gaps(numbers, sides)
             for each, total in same:
-                total += np.bincount(3 * groups[each.by][used] + signs, minlength=len(total))
+                total += np.bincount(3 * groups[each.by][rows] + np.sign(gaps) + 1, minlength=len(total))
     return np.concatenate(found)
 
 
 def _count_own(encoded: EncodedTable, argument: dict[str, Any]) -> Counts:
     """Counts a worker's own rows."""
-    comparisons = [Comparison(own, tuple(others), by) for own, others, by in argument["comparisons"]]
+    named = argument["comparisons"]
+    comparisons = [Comparison(Sides(own, tuple(others), is_product), by) for (own, others, is_product), by in named]
     return _count(encoded, Coarsening.from_document(argument["coarsening"]), comparisons)
 
 
@@ -166,57 +164,64 @@ def _find_shares(noisy: Counts, totals: Counts, *, stddev: float) -> Shares:
 
 
 def _list_candidates(
-    drafted: EncodedTable, coarsening: Coarsening, places: Sequence[int], records: float
+    drafted: EncodedTable, coarsening: Coarsening, compared: Sequence[int], records: float
 ) -> Iterator[Comparison]:
     """Comparisons of numbers that lie near each other in drafted rows, each by the columns that say most of it."""
     facts, groups = coarsening.attributes, coarsening.to_groups(drafted)
+    factors = [place for place, attribute in enumerate(facts) if attribute.unit == WHOLE and attribute.levels > 1]
+    places = sorted({*compared, *factors})
     numbers = {place: Number.of(facts[place], facts[place].find_cells(drafted)) for place in places}
     some = {
         place: Number(known.values[:_MEASURED_ROWS], known.is_there[:_MEASURED_ROWS])
         for place, known in numbers.items()
     }
-    gaps = {side: _find_gap(some, *side) for side in _list_sides({place: facts[place].unit for place in places})}
+    listed = _list_sides({place: facts[place].unit for place in compared}, factors=factors)
+    distances = {sides: _measure_distance(some, sides) for sides in listed}
     most = int(np.clip(_MOST_COUNTED / (_COLUMNS * max(1.0, records)), 1, _CANDIDATES))
-    for own, others in sorted(gaps, key=lambda side: gaps[side])[:most]:
-        values, is_there = add_up(numbers, others)
-        used = np.flatnonzero(is_there & numbers[own].is_there)
-        signs = np.sign(numbers[own].values[used] - values[used]) + 1
+    for sides in sorted(distances, key=lambda sides: distances[sides])[:most]:
+        gaps, rows = find_gaps(numbers, sides)
         strengths = np.full(len(facts), -1.0)
         for by, size in enumerate(coarsening.sizes):
-            if by != own:
-                counts = np.bincount(3 * groups[used, by].astype(np.int64) + signs, minlength=3 * size)
-                table = counts.reshape(size, 3) / max(1, len(used))
+            if by != sides.own:
+                cells = 3 * groups[rows, by].astype(np.int64) + np.sign(gaps) + 1
+                table = np.bincount(cells, minlength=3 * size).reshape(size, 3) / max(1, len(rows))
                 strengths[by] = np.abs(table - np.outer(table.sum(axis=1), table.sum(axis=0))).sum()
         columns = np.argsort(-strengths, kind="stable")[: min(_COLUMNS, len(facts) - 1)]
-        yield from (Comparison(own, others, by) for by in (ALL, *np.sort(columns).tolist()))
+        yield from (Comparison(sides, by) for by in (ALL, *np.sort(columns).tolist()))
 
 
-def _list_sides(units: Mapping[int, str]) -> Iterator[Side]:
+def _list_sides(units: Mapping[int, str], *, factors: Sequence[int]) -> Iterator[Sides]:
     """Numbers and those that they may be held against: of one unit, or of days a day and numbers of days after it.
 
-    Of two numbers the later one with the other; with sums any, of as many parts as leave the list short.
+    Of two numbers the later one with the other; with sums any, of as many parts as leave the list short, and with
+    another number so many times as whole numbers say, the `factors`.
     """
     for other, own in itertools.combinations(units, 2):
         if units[own] == units[other]:
-            yield own, (other,)
+            yield Sides(own, (other,))
+    if len(units) * (len(units) - 1) * len(factors) <= _MOST_SIDES:
+        pairs = {tuple(sorted((factor, other))) for factor in factors for other in units if other != factor}
+        for others in sorted(pairs):
+            # Of two whole numbers either is how often the other comes.
+            kinds = {units[other] for other in others if other in units and {*others} - {other} <= {*factors}}
+            yield from (Sides(own, others, True) for own in units if own not in others and units[own] in kinds - {DAYS})
     listed = 0
     for parts in range(2, MOST_PARTS + 1):
         listed += len(units) * math.comb(len(units) - 1, parts)
         if listed > _MOST_SIDES:
             return
         for others in itertools.combinations(units, parts):
-            kinds = sorted(units[other] for other in others)
+            units_of_parts = sorted(units[other] for other in others)
             for own, unit in units.items():
                 wanted = [*[WHOLE] * (parts - 1), DAYS] if unit == DAYS else [unit] * parts
-                if own not in others and kinds == wanted:
-                    yield own, others
+                if own not in others and units_of_parts == wanted:
+                    yield Sides(own, others)
 
 
-def _find_gap(numbers: Mapping[int, Number], own: int, others: Sequence[int]) -> float:
-    """How far a number lies from others, in its own mean distance from its mean; infinite where there are no rows."""
-    values, is_there = add_up(numbers, others)
-    used = is_there & numbers[own].is_there
-    if not used.any():
+def _measure_distance(numbers: Mapping[int, Number], sides: Sides) -> float:
+    """How far both sides lie apart, in the number's own mean distance from its mean; infinite where no row has both."""
+    gaps, rows = find_gaps(numbers, sides)
+    if not len(rows):
         return math.inf
-    mine = numbers[own].values[used].astype(np.float64)
-    return float(np.abs(mine - values[used]).mean() / max(np.abs(mine - mine.mean()).mean(), 1e-9))
+    own = numbers[sides.own].values[rows].astype(np.float64)
+    return float(np.abs(gaps).mean() / max(np.abs(own - own.mean()).mean(), 1e-9))

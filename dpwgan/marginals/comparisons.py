@@ -1,4 +1,4 @@
-"""Numbers that compare with others of their row, or with the sum of some, as often as they should.
+"""Numbers that compare with others of their row, their sums and products, as often as they should.
 
 Within a group each number is drawn by itself. So numbers are drawn again, within their groups where that is enough,
 until as many as should be are below others, the same, or above (`dpwgan.marginals.comparison_questions` asks for that).
@@ -32,15 +32,37 @@ _BELOW, _SAME, _ABOVE = range(3)
 # How often numbers on the wrong side are drawn again.
 _TRIES = 10
 
-_NAME = "comparison"
+_NAMES = "comparison", "product"
 
 
-class Comparison(NamedTuple):
-    """A number, the others whose sum it is held against, and the column by whose groups that is counted, or `ALL`."""
+class Sides(NamedTuple):
+    """A number, and the others whose sum it is held against, or whose product."""
 
     own: int
     others: tuple[int, ...]
+    is_product: bool = False
+
+    def join(self, values: Sequence[Integers]) -> Integers:
+        """The sum of the others, or their product. Shapes: (n,) each."""
+        joined: Integers = np.prod(values, axis=0) if self.is_product else np.sum(values, axis=0)
+        return joined
+
+
+class Comparison(NamedTuple):
+    """What is held against what, and the column by whose groups that is counted, or `ALL`."""
+
+    sides: Sides
     by: int = ALL
+
+    @property
+    def own(self) -> int:
+        """The attribute whose number is compared."""
+        return self.sides.own
+
+    @property
+    def others(self) -> tuple[int, ...]:
+        """Those that it is held against."""
+        return self.sides.others
 
     @property
     def parents(self) -> tuple[int, ...]:
@@ -61,7 +83,7 @@ class Comparisons:
     def pack(self) -> dict[str, npt.NDArray[Any]]:
         """All of it as arrays by name."""
         return {
-            " ".join([_NAME, *map(str, (asked.own, asked.by, *asked.others))]): shares
+            " ".join([_NAMES[asked.sides.is_product], *map(str, (asked.own, asked.by, *asked.others))]): shares
             for asked, shares in self.shares.items()
         }
 
@@ -71,9 +93,9 @@ class Comparisons:
         found = {}
         for name in arrays:
             kind, *places = name.split()
-            if kind == _NAME:
+            if kind in _NAMES:
                 own, by, *others = map(int, places)
-                found[Comparison(own, tuple(others), by)] = arrays[name]
+                found[Comparison(Sides(own, tuple(others), kind == _NAMES[True]), by)] = arrays[name]
         return cls(found)
 
     def is_sound(self, coarsening: Coarsening) -> bool:
@@ -81,7 +103,7 @@ class Comparisons:
         facts, sizes = dict(enumerate(coarsening.attributes)), {ALL: 1, **dict(enumerate(coarsening.sizes))}
         parents = find_parents(self.shares)
         return len(parents) == len(self.shares) and all(
-            1 <= len(asked.others) <= MOST_PARTS
+            (len(asked.others) == 2 if asked.sides.is_product else 1 <= len(asked.others) <= MOST_PARTS)
             and all(place in facts and facts[place].levels for place in (asked.own, *asked.others))
             and not any(hangs_on(parents, place, asked.own) for place in asked.parents)
             and shares.shape == (sizes.get(asked.by), 3)
@@ -139,17 +161,16 @@ def find_groups(encoded: EncodedTable, coarsening: Coarsening, by: int, rows: sl
     return found.astype(np.int64)
 
 
-def add_up(numbers: Mapping[int, Number], others: Sequence[int]) -> tuple[Integers, Flags]:
-    """The sum of some numbers of each row, and where all are there. Shapes: (n,) each."""
-    values = np.sum([numbers[place].values for place in others], axis=0)
-    return values, np.logical_and.reduce([numbers[place].is_there for place in others])
+def find_gaps(numbers: Mapping[int, Number], sides: Sides) -> tuple[Integers, Integers]:
+    """How far a number lies above the other side, and in which rows: those that have all numbers. Shapes: (m,) each."""
+    rows = np.flatnonzero(np.logical_and.reduce([numbers[place].is_there for place in (sides.own, *sides.others)]))
+    return numbers[sides.own].values[rows] - sides.join([numbers[place].values[rows] for place in sides.others]), rows
 
 
 def _find_wanted(cells: Mapping[int, Integers], asked: Comparison, facts: Sequence[Attribute]) -> Integers:
-    """The cell that a number has where it is the sum of the others, be it one of its own or not. Shapes: (n,)."""
+    """The cell that a number has where both sides are the same, be it one of its own or not. Shapes: (n,)."""
     values = [cells[place] - facts[place].codes - facts[place].origin for place in asked.others]
-    wanted: Integers = np.sum(values, axis=0) + facts[asked.own].codes + facts[asked.own].origin
-    return wanted
+    return asked.sides.join(values) + (facts[asked.own].codes + facts[asked.own].origin)
 
 
 def _are_near(wanted: Integers, groups: npt.NDArray[np.int32], *, part: AttributeGroups, own: Attribute) -> Flags:
@@ -168,7 +189,7 @@ def _draw_near(
     coarsening: Coarsening,
     rng: np.random.Generator,
 ) -> None:
-    """Draws parts of some rows again within their groups, in place, where the sum is then of the number's group."""
+    """Draws parts of some rows again within their groups, in place, where both sides are then of one group."""
     facts, parts = coarsening.attributes, coarsening.parts
     own, part = facts[asked.own], parts[asked.own]
     groups = {place: parts[place].find_groups(cells[place]) for place in (asked.own, *free)}

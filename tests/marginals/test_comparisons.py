@@ -1,5 +1,6 @@
 """Numbers beside others: which may be held against each other, how far a record moves it, and rows that add up."""
 
+import math
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -17,7 +18,7 @@ from dpwgan.marginals.comparison_questions import (
     ask_for_comparisons,
     find_compared,
 )
-from dpwgan.marginals.comparisons import ALL, Comparison, Comparisons
+from dpwgan.marginals.comparisons import ALL, Comparison, Comparisons, Sides
 from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.queries import SELECTION_SENSITIVITY, plan_queries
 from dpwgan.table.calendar import DAY, CalendarColumn
@@ -30,6 +31,10 @@ Levels = npt.NDArray[np.int64]
 
 PAY, EXTRA, TOTAL, KIND = range(4)
 LEVELS, BLOCK, KINDS = 2_000, 100, 3
+
+
+def compare(own: int, others: tuple[int, ...], by: int = ALL, *, is_product: bool = False) -> Comparison:
+    return Comparison(Sides(own, others, is_product), by)
 
 
 def make_schema(*columns: Column) -> Schema:
@@ -140,7 +145,7 @@ def test_rows_add_up_when_the_table_does(seed):
     encoded = make_payroll(6_000, seed=seed)
     coarsening = coarsen(encoded)
     known = ask(encoded, coarsening=coarsening, noise=5.0, seed=seed)
-    assert {(asked.own, asked.others) for asked in known.shares} == {(TOTAL, (PAY, EXTRA))}
+    assert {asked.sides[:2] for asked in known.shares} == {(TOTAL, (PAY, EXTRA))}
     drawn = draw_of_groups(encoded, coarsening)
     by_chance, before = add_up(drawn), coarsening.to_groups(drawn)
     known.redraw(drawn, coarsening, rng=np.random.default_rng(seed))
@@ -165,7 +170,7 @@ def test_numbers_are_the_same_as_often_as_another_column_says():
     coarsening = coarsen(encoded)
     known = ask(encoded, coarsening=coarsening, noise=2.0)
     ((asked, shares),) = known.shares.items()
-    assert asked == Comparison(TOTAL, (PAY,), KIND)
+    assert asked == compare(TOTAL, (PAY,), KIND)
     assert np.abs(shares - [[0, 1, 0], [0, 0.5, 0.5], [0.1, 0, 0.9]]).max() < 0.02
     drawn = draw_of_groups(encoded, coarsening)
     known.redraw(drawn, coarsening, rng=rng)
@@ -183,7 +188,7 @@ def test_rows_go_to_the_right_side_even_where_their_group_is_on_the_other():
     coarsening = coarsen(encoded)
     for sides in ([1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.25, 0.0, 0.75]):
         drawn = draw_of_groups(encoded, coarsening)
-        known = Comparisons({Comparison(TOTAL, (PAY,)): np.array([sides], np.float32)})
+        known = Comparisons({compare(TOTAL, (PAY,)): np.array([sides], np.float32)})
         known.redraw(drawn, coarsening, rng=np.random.default_rng(1))
         signs = np.sign(read(drawn)[TOTAL] - read(drawn)[PAY])
         assert np.abs(np.bincount(signs + 1, minlength=3) / records - sides).max() <= 1 / records + 1e-9
@@ -193,15 +198,17 @@ def test_rows_go_to_the_right_side_even_where_their_group_is_on_the_other():
 def test_counts_are_those_of_a_loop_over_rows():
     encoded = make_payroll(400)
     coarsening = coarsen(encoded)
-    asked = [Comparison(TOTAL, (PAY,), KIND), Comparison(TOTAL, (PAY, EXTRA), ALL), Comparison(EXTRA, (PAY,), TOTAL)]
+    asked = [compare(TOTAL, (PAY,), KIND), compare(TOTAL, (PAY, EXTRA), ALL), compare(EXTRA, (PAY,), TOTAL)]
+    asked += [compare(TOTAL, (PAY, EXTRA), KIND, is_product=True)]
     argument = {"coarsening": coarsening.to_document(), "comparisons": [list(each) for each in asked]}
     numbers, groups = read(encoded), coarsening.to_groups(encoded)
     expected = []
-    for own, others, by in asked:
+    for (own, others, is_product), by in asked:
         counts = np.zeros((1 if by == ALL else coarsening.sizes[by], 3))
         for row in range(encoded.records):
             if all(place != EXTRA or numbers[EXTRA][row] >= 0 for place in (own, *others)):
-                gap = numbers[own][row] - sum(numbers[place][row] for place in others)
+                values = [int(numbers[place][row]) for place in others]
+                gap = numbers[own][row] - (math.prod(values) if is_product else sum(values))
                 counts[0 if by == ALL else groups[row, by], 0 if gap < 0 else 1 if gap == 0 else 2] += 1
         expected.append(counts.ravel())
     found = hold(encoded).sum(COMPARISONS, argument=argument)
@@ -260,7 +267,7 @@ def test_each_number_is_compared_once_and_then_more_exactly():
             abs(float(shares[0, 1]) - 0.5)
             for seed in range(8)
             for asked, shares in ask(halves, coarsening=coarsening, times=times, noise=100.0, seed=seed).shares.items()
-            if asked == Comparison(TOTAL, (PAY,), ALL)
+            if asked == compare(TOTAL, (PAY,), ALL)
         ]
         for times in (1, 27)
     ]
@@ -304,7 +311,7 @@ def test_numbers_are_held_against_those_of_their_unit_alone():
     assert find_compared(facts, least_levels=129) == (0, 2, 3, 4)
     assert find_compared(facts, least_levels=2) == (0, 2, 3, 4, 5)
     assert [facts[place].origin for place in (0, 3, 4)] == [0, 0, -30]
-    found = set(questions._list_sides({place: facts[place].unit for place in (0, 1, 2, 3, 4)}))
+    found = {sides[:2] for sides in questions._list_sides({place: facts[place].unit for place in range(5)}, factors=())}
     singles = {(2, (0,)), (4, (3,))}
     # A day is another one and numbers of days; no sum of days, and none of days and cents.
     later = {(own, parts) for own, other in ((3, 4), (4, 3)) for parts in ((0, other), (2, other), (0, 2, other))}
@@ -313,14 +320,42 @@ def test_numbers_are_held_against_those_of_their_unit_alone():
 
 def test_sums_have_as_many_parts_as_leave_the_list_short():
     def count(numbers: int) -> dict[int, int]:
-        sides = list(questions._list_sides(dict.fromkeys(range(numbers), "1/1")))
+        sides = list(questions._list_sides(dict.fromkeys(range(numbers), "1/1"), factors=()))
         assert len(set(sides)) == len(sides)
-        assert all(own not in others and list(others) == sorted(set(others)) for own, others in sides)
-        return dict(Counter(len(others) for _, others in sides))
+        assert all(own not in others and list(others) == sorted(set(others)) for own, others, _ in sides)
+        return dict(Counter(len(others) for _, others, _ in sides))
 
     assert count(5) == {1: 10, 2: 30, 3: 20, 4: 5}
     assert count(11) == {1: 55, 2: 495, 3: 1_320}
     assert count(40) == {1: 780}
+
+
+def test_products_are_of_whole_numbers_and_another_one():
+    units = {0: "1/100", 1: "1/100", 2: "1/1", 3: "day", 4: "1/1"}
+    found = [sides for sides in questions._list_sides(units, factors=(2, 4, 9)) if sides.is_product]
+    assert len(set(found)) == len(found)
+    # How often something costs what one of it costs; of whole numbers, whole ones; of days none.
+    cents = {(own, tuple(sorted((factor, 1 - own)))) for own in (0, 1) for factor in (2, 4, 9)}
+    whole = {(2, (4, 9)), (4, (2, 9))}
+    assert {sides[:2] for sides in found} == cents | whole
+    assert not any(sides.is_product for sides in questions._list_sides(units, factors=range(9, 200)))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_rows_multiply_when_the_table_does(seed):
+    rng = np.random.default_rng(seed)
+    extra, pay = rng.integers(1, 6, 4_000), rng.integers(50, 390, 4_000)
+    encoded = write(pay, extra, pay * extra, rng.integers(0, KINDS, 4_000))
+    coarsening = coarsen(encoded)
+    known = ask(encoded, coarsening=coarsening, noise=5.0, seed=seed)
+    assert [asked.sides for asked in known.shares] == [Sides(TOTAL, (PAY, EXTRA), is_product=True)]
+    drawn = draw_of_groups(encoded, coarsening)
+    by_chance = np.mean(read(drawn)[PAY] * read(drawn)[EXTRA] == read(drawn)[TOTAL])
+    known.redraw(drawn, coarsening, rng=rng)
+    numbers = read(drawn)
+    is_legal = numbers[PAY] * numbers[EXTRA] < LEVELS - 10
+    assert by_chance < 0.05
+    assert np.mean((numbers[PAY] * numbers[EXTRA] == numbers[TOTAL])[is_legal]) > 0.99
 
 
 def test_few_comparisons_are_counted_where_rows_are_many():
@@ -330,31 +365,37 @@ def test_few_comparisons_are_counted_where_rows_are_many():
     every, few = (
         list(questions._list_candidates(drafted, coarsening, (PAY, EXTRA, TOTAL), records)) for records in (500.0, 1e9)
     )
-    assert {(EXTRA, (PAY,)), (TOTAL, (PAY,)), (TOTAL, (EXTRA,)), (TOTAL, (PAY, EXTRA))} <= {each[:2] for each in every}
-    assert {each[:2] for each in few} == {(TOTAL, (PAY, EXTRA))}
-    assert all(ALL in {other.by for other in every if other[:2] == each[:2]} for each in every)
+    assert {(EXTRA, (PAY,)), (TOTAL, (PAY,)), (TOTAL, (EXTRA,)), (TOTAL, (PAY, EXTRA))} <= {
+        each.sides[:2] for each in every
+    }
+    assert {each.sides for each in few} == {Sides(TOTAL, (PAY, EXTRA))}
+    assert all(ALL in {other.by for other in every if other.sides == each.sides} for each in every)
     assert all(each.by != each.own for each in every)
 
 
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda shares: shares.update({Comparison(TOTAL, (PAY,), KIND): shares[Comparison(TOTAL, (PAY, EXTRA), KIND)]}),
-        lambda shares: shares.update({Comparison(PAY, (TOTAL,)): np.ones((1, 3)) / 3}),
-        lambda shares: shares.update({Comparison(EXTRA, (PAY,), TOTAL): np.ones((20, 3)) / 3}),
-        lambda shares: shares.update({Comparison(EXTRA, (PAY,)): np.ones((1, 3))}),
-        lambda shares: shares.update({Comparison(EXTRA, (PAY,)): np.array([[-0.5, 0.5, 1.0]])}),
-        lambda shares: shares.update({Comparison(EXTRA, (PAY,)): np.ones((2, 3)) / 3}),
-        lambda shares: shares.update({Comparison(EXTRA, (KIND,)): np.ones((1, 3)) / 3}),
-        lambda shares: shares.update({Comparison(EXTRA, (9,)): np.ones((1, 3)) / 3}),
-        lambda shares: shares.update({Comparison(EXTRA, (PAY,), 9): np.ones((1, 3)) / 3}),
-        lambda shares: shares.update({Comparison(EXTRA, ()): np.ones((1, 3)) / 3}),
+        lambda shares: shares.update({compare(TOTAL, (PAY,), KIND): shares[compare(TOTAL, (PAY, EXTRA), KIND)]}),
+        lambda shares: shares.update({compare(PAY, (TOTAL,)): np.ones((1, 3)) / 3}),
+        lambda shares: shares.update({compare(EXTRA, (PAY,), TOTAL): np.ones((20, 3)) / 3}),
+        lambda shares: shares.update({compare(EXTRA, (PAY,)): np.ones((1, 3))}),
+        lambda shares: shares.update({compare(EXTRA, (PAY,)): np.array([[-0.5, 0.5, 1.0]])}),
+        lambda shares: shares.update({compare(EXTRA, (PAY,)): np.ones((2, 3)) / 3}),
+        lambda shares: shares.update({compare(EXTRA, (KIND,)): np.ones((1, 3)) / 3}),
+        lambda shares: shares.update({compare(EXTRA, (9,)): np.ones((1, 3)) / 3}),
+        lambda shares: shares.update({compare(EXTRA, (PAY,), 9): np.ones((1, 3)) / 3}),
+        lambda shares: shares.update({compare(EXTRA, ()): np.ones((1, 3)) / 3}),
+        lambda shares: shares.update({compare(EXTRA, (PAY,), is_product=True): np.ones((1, 3)) / 3}),
     ],
 )
 def test_what_does_not_fit_the_groups_is_found_out(damage):
     coarsening = coarsen(make_payroll(100))
-    shares = {Comparison(TOTAL, (PAY, EXTRA), KIND): np.full((KINDS, 3), 1 / 3, np.float32)}
-    sound = Comparisons({**shares, Comparison(EXTRA, (PAY,)): np.array([[0.0, 0.25, 0.75]])})
+    shares = {compare(TOTAL, (PAY, EXTRA), KIND): np.full((KINDS, 3), 1 / 3, np.float32)}
+    sound = Comparisons({**shares, compare(EXTRA, (PAY,)): np.array([[0.0, 0.25, 0.75]])})
+    product = Comparisons({compare(TOTAL, (PAY, EXTRA), is_product=True): np.array([[0.0, 0.25, 0.75]])})
+    assert product.is_sound(coarsening)
+    assert list(Comparisons.unpack(product.pack()).shares) == list(product.shares)
     assert sound.is_sound(coarsening)
     again = Comparisons.unpack(sound.pack() | {"probabilities": np.ones(1), "empty 0 1": np.ones(1)})
     assert list(again.shares) == list(sound.shares)
@@ -369,7 +410,7 @@ def test_what_others_hang_on_is_drawn_before_them_whatever_the_order():
     encoded = make_payroll(1_000)
     coarsening = coarsen(encoded)
     same = np.array([[0.0, 1.0, 0.0]], np.float32)
-    asked = [Comparison(TOTAL, (PAY, EXTRA)), Comparison(EXTRA, (PAY,))]
+    asked = [compare(TOTAL, (PAY, EXTRA)), compare(EXTRA, (PAY,))]
     for order in (asked, asked[::-1]):
         drawn = draw_of_groups(write(*(np.full(1_000, value) for value in (500, 480, 900, 0))), coarsening)
         Comparisons(dict.fromkeys(order, same)).redraw(drawn, coarsening, rng=np.random.default_rng(0))

@@ -13,7 +13,7 @@ from scipy import stats
 
 from dpwgan.errors import InputError
 from dpwgan.marginals import balance, mixture_sampler, moves
-from dpwgan.marginals.comparisons import Comparison, Comparisons
+from dpwgan.marginals.comparisons import Comparison, Comparisons, Sides
 from dpwgan.marginals.details import Details
 from dpwgan.marginals.merging import coarsen
 from dpwgan.marginals.mixture_sampler import MIXTURE_FILE, MixtureSampler
@@ -41,7 +41,7 @@ def make_sampler(records: int = 600) -> MixtureSampler:
         empty=empty,
         answers=answers,
         details=details,
-        comparisons=Comparisons({Comparison(5, (4,), 1): shares}),
+        comparisons=Comparisons({Comparison(Sides(5, (4,)), 1): shares}),
     )
 
 
@@ -226,7 +226,7 @@ def test_saved_sampler_is_the_same_when_loaded(tmp_path):
     assert loaded.details.codes[0].tolist() == [0, 2]
     assert loaded.details.lifts[0, 1].tolist() == sampler.details.lifts[0, 1].tolist()
     ((asked, shares),) = loaded.comparisons.shares.items()
-    assert (asked, shares.tolist()) == (Comparison(5, (4,), 1), sampler.comparisons.shares[asked].tolist())
+    assert (asked, shares.tolist()) == (Comparison(Sides(5, (4,)), 1), sampler.comparisons.shares[asked].tolist())
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
