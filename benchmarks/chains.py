@@ -4,7 +4,8 @@
 
 FOLDER/payroll (115,000 x 9): department > job (700) > grade > salary. FOLDER/trips (190,000 x 10): two areas of 286
 each, the miles between them, the time these take, the fare. FOLDER/orders (12,000 x 10): none closed before it was
-opened, amounts that are so many times a price, and what is paid and a discount. Each folder is one that benchmarks/utility.py takes.
+opened, amounts that are so many times a price, and what is paid and a discount. Each folder is one that
+benchmarks/utility.py takes.
 """
 
 import json
