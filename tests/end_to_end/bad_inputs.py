@@ -63,6 +63,14 @@ def write_good(folder: Path) -> None:
     (folder / "specs.json").write_text(json.dumps(SPECS), encoding="utf-8")
 
 
+def write_paid(folder: Path) -> None:
+    """Writes that table with two numbers more, long ones that are the same."""
+    lines = [f"{HEADER},pay,total", *(f"{row},{70 * number},{70 * number}" for number, row in enumerate(ROWS))]
+    (folder / "data.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    paid = {name: {"type": "integer", "min": 0, "max": 5_000} for name in ("pay", "total")}
+    (folder / "specs.json").write_text(json.dumps({**SPECS, **paid}), encoding="utf-8")
+
+
 def file(name: str, content: str | bytes) -> Prepare:
     return lambda folder: (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dpwgan.privacy.ledger import LOST
-from tests.end_to_end.bad_inputs import ROWS, SPECS, write_good
+from tests.end_to_end.bad_inputs import ROWS, SPECS, write_paid
 from tests.programs import ROOT, RUN, call, list_variables, read_claim
 
 pytestmark = pytest.mark.slow
@@ -51,12 +51,15 @@ def run(folder: Path, *arguments: str, before: tuple[str, ...] = (RUN,)) -> int:
         # The first write is the empty journal, then come two charges and a release for each round.
         pytest.param(QUERIES, "journal", 1, {}, id="before-the-first-release"),
         pytest.param(QUERIES, "round-2", 0, {"query selections": 1, "query answers": 1}, id="in-a-round"),
+        pytest.param(
+            *(QUERIES, "comparisons", 0, {"comparison selections": 1, "comparison answers": 1}), id="in-a-comparison"
+        ),
         pytest.param(QUERIES, "model", 0, {}, id="after-the-last-release"),
         pytest.param(CRITIC, "critic-steps", 5, {"critic steps": 1}, id="in-a-critic-step"),
     ],
 )
 def test_run_goes_on_when_it_was_killed(tmp_path, arguments, name, after, lost):
-    write_good(tmp_path)
+    write_paid(tmp_path)
     code = run(tmp_path, *arguments, before=("-c", KILLED, name, str(after)))
     assert code == -signal.SIGKILL
     assert not (tmp_path / "out.csv").exists()

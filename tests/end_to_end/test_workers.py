@@ -17,7 +17,7 @@ from dpwgan.errors import OutputError
 from dpwgan.privacy.ledger import LOST
 from dpwgan.privacy.poisson import sample_poisson_rows
 from dpwgan.privacy.unit import Unit
-from tests.end_to_end.bad_inputs import HEADER, ROWS, SPECS, inside, write_good
+from tests.end_to_end.bad_inputs import HEADER, ROWS, SPECS, inside, write_good, write_paid
 from tests.ports import find_ports
 from tests.programs import RUN, begin_book, list_variables, read_claim
 from tests.teams import make_config, run_threads
@@ -83,6 +83,18 @@ def test_table_is_the_same_to_the_byte_when_workers_only_count(
     shared = read_claim(tmp_path)
     assert shared["ledger"] == claim["ledger"]
     assert shared["method"]["settings"] == {**claim["method"]["settings"], "workers": size}
+
+
+def test_numbers_are_compared_alike_when_workers_share_the_rows(tmp_path):
+    write_paid(tmp_path)
+    asked: dict[str, Any] = {"method": "query-gan", "settings": QUERIES, "seed": 1, "epsilon": 50.0}
+    table, claim = run_alone(tmp_path, **asked)
+    assert "comparison answers" in [line["label"] for line in claim["ledger"]]
+    rows = [line.split(",")[-2:] for line in table.decode().splitlines()[1:]]
+    assert sum(pay == total for pay, total in rows) > len(rows) / 2
+    assert run_threads(tmp_path, 2, **asked) == [None] * 2
+    assert (tmp_path / "out.csv").read_bytes() == table
+    assert read_claim(tmp_path)["ledger"] == claim["ledger"]
 
 
 def test_claim_is_the_same_when_workers_share_the_training_of_one_layer_networks(tmp_path):
