@@ -73,9 +73,8 @@ _MOST_GROUPS, _MOST_GROUPS_OF_ALL = 512, 4_096
 # Of columns that have more codes than groups, one of so many has its codes told apart within these: in the others a few
 # codes hold nearly all records.
 _DETAILED_A_DETAIL = 3
-# Of numbers of more levels than there may be groups, one of so many is compared with others. What is looked for is of
-# many rows: so many times the noise of other answers will do.
-_NUMBERS_A_COMPARISON = 2
+# Numbers of more levels than there may be groups are compared with others. What is looked for is of many rows: so many
+# times the noise of other answers will do.
 _COMPARISON_NOISE = 4.0
 # Beyond the tree: rounds that pay at a strength of 1, with its root.
 _ROUNDS_FACTOR = 0.4
@@ -178,8 +177,8 @@ class AnchorDesign:
 
     @property
     def comparisons(self) -> int:
-        """How often it is asked how a number compares with others."""
-        return len(self.compared) // _NUMBERS_A_COMPARISON
+        """How often it is asked how a number compares with others: for each but one, on which all others may hang."""
+        return max(0, len(self.compared) - 1)
 
     @property
     def _cost_of_questions(self) -> float:
@@ -613,7 +612,7 @@ def fit_anchor(
         sampler = MixtureSampler(probabilities=generator.probabilities(), coarsening=table.coarsening)
         drafted = sampler.to_encoded(sampler.draft(DRAFTED_ROWS, rng=drafting), rng=drafting)
         ask = partial(ask_for_comparisons, rows, table.coarsening, drafted, ledger=ledger)
-        return ask(numbers=design.compared, records=table.records, times=design.comparisons).pack()
+        return ask(numbers=design.compared, records=table.records, times=design.comparisons, rng=drafting).pack()
 
     kept = ledger.keep(_COMPARISONS_ACT, compare, dispensable=True)
     return replace(fitted, comparisons=Comparisons.unpack(kept))

@@ -12,6 +12,7 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,9 @@ import numpy as np
 from dpwgan.marginals.coarsening import Coarsening
 from dpwgan.marginals.comparisons import (
     ALL,
+    DIFFERENCE,
     MOST_PARTS,
+    PRODUCT,
     Comparison,
     Comparisons,
     Counts,
@@ -48,10 +51,10 @@ DRAFTED_ROWS = 20_000
 
 # Comparisons that are looked at, in some of the drafted rows; those that are held against the table, as their sides lie
 # nearest; by so many columns each; and so many times a row is counted.
-_MOST_SIDES, _MEASURED_ROWS = 2_000, 5_000
+_MOST_SIDES, _MEASURED_ROWS = 3_000, 5_000
 _CANDIDATES, _COLUMNS, _MOST_COUNTED = 32, 8, 2 * 10**8
-# What less than so many stddevs of its noise is known of is none.
-_LEAST_STDDEVS = 3.0
+# A side is nobody's where noise of so many stddevs explains what is counted there, and is no more than such a share.
+_LEAST_STDDEVS, _MOST_HIDDEN = 3.0, 0.15
 
 
 def find_compared(attributes: Sequence[Attribute], *, least_levels: int) -> tuple[int, ...]:
@@ -84,7 +87,7 @@ def _count(encoded: EncodedTable, coarsening: Coarsening, comparisons: Sequence[
 def _count_own(encoded: EncodedTable, argument: dict[str, Any]) -> Counts:
     """Counts a worker's own rows."""
     named = argument["comparisons"]
-    comparisons = [Comparison(Sides(own, tuple(others), is_product), by) for (own, others, is_product), by in named]
+    comparisons = [Comparison(Sides(own, tuple(others), how), by) for (own, others, how), by in named]
     return _count(encoded, Coarsening.from_document(argument["coarsening"]), comparisons)
 
 
@@ -101,11 +104,12 @@ def ask_for_comparisons(
     records: float,
     times: int,
     ledger: Ledger,
+    rng: np.random.Generator,
 ) -> Comparisons:
     """Asks, so many `times`, which number compares with others as no draft would have it: a selection, an answer.
 
-    `numbers`: the attributes whose numbers are compared. `drafted` rows are of the fitted codes: what is expected.
-    Where nothing is left to be compared, those that were are asked for once more.
+    `numbers`: the attributes whose numbers are compared. `drafted` rows are of the fitted codes: what is expected, once
+    they keep to what was asked before. Where nothing is left to be compared, those that were are asked for once more.
     Privacy: a record adds 1 to one count of a comparison at most, and what is expected is made of releases; so scores
       have sensitivity 1 under zero-out (2 under replace-one), counts 1 (sqrt 2).
     Source: as `QueryDiscriminator`.
@@ -118,7 +122,11 @@ def ask_for_comparisons(
     def split(flat: Counts) -> dict[Comparison, Counts]:
         return {each: own.reshape(-1, 3) for each, own in zip(every, np.split(flat, ends), strict=True)}
 
-    expected = split(_count(drafted, coarsening, every) * (records / drafted.records))
+    def expect() -> dict[Comparison, Counts]:
+        drawn = replace(drafted, codes=drafted.codes.copy(), numbers=drafted.numbers.copy())
+        Comparisons(shares).redraw(drawn, coarsening, rng=rng)
+        return split(_count(drawn, coarsening, every) * (records / drafted.records))
+
     shares, answers = dict[Comparison, Shares](), defaultdict[Comparison, list[Counts]](list)
 
     @functools.cache
@@ -135,8 +143,8 @@ def ask_for_comparisons(
 
     for _ in range(times):
         parents = find_parents(shares)
-        free = [each for each in left if each.own not in parents and not _closes_circle(parents, each)]
-        left = free or list(shares)
+        free = [each for each in left if _is_free(parents, each)]
+        left, expected = free or list(shares), expect()
         asked = left[ledger.select(COMPARISON_SELECTION_LABEL, score)]
         noisy = ledger.release(COMPARISON_ANSWER_LABEL, functools.partial(get, asked))
         answers[asked].append(noisy.values.astype(np.float64))
@@ -145,8 +153,11 @@ def ask_for_comparisons(
     return Comparisons(shares)
 
 
-def _closes_circle(parents: Mapping[int, Sequence[int]], asked: Comparison) -> bool:
-    return any(hangs_on(parents, parent, asked.own) for parent in asked.parents)
+def _is_free(parents: Mapping[int, Sequence[int]], asked: Comparison) -> bool:
+    """Whether a number may be compared so, beside those that are: a difference only where the sum no longer may be."""
+    if asked.own in parents or any(hangs_on(parents, parent, asked.own) for parent in asked.parents):
+        return False
+    return asked.sides.how != DIFFERENCE or asked.others[0] in parents
 
 
 def _find_shares(noisy: Counts, totals: Counts, *, stddev: float) -> Shares:
@@ -154,8 +165,10 @@ def _find_shares(noisy: Counts, totals: Counts, *, stddev: float) -> Shares:
 
     Shapes: `noisy` (groups, 3), `totals` (groups,), how many records each is expected to have.
     """
-    of_all = noisy.sum(axis=0)
-    of_all[of_all < _LEAST_STDDEVS * stddev * math.sqrt(len(noisy))] = 0.0
+    of_all = np.maximum(noisy.sum(axis=0), 0.0)
+    hidden = _LEAST_STDDEVS * stddev * math.sqrt(len(noisy))
+    if hidden <= _MOST_HIDDEN * of_all.sum():
+        of_all[of_all < hidden] = 0.0
     of_all = of_all / of_all.sum() if of_all.any() else np.full(3, 1 / 3)
     drawn = np.maximum(draw_towards(noisy, np.outer(totals, of_all), stddev=stddev), 0.0)
     drawn[drawn.sum(axis=1) <= 0] = of_all
@@ -177,6 +190,11 @@ def _list_candidates(
     }
     listed = _list_sides({place: facts[place].unit for place in compared}, factors=factors)
     distances = {sides: _measure_distance(some, sides) for sides in listed}
+    for sides in [sides for sides in distances if sides.how == DIFFERENCE]:
+        # Of a sum's two parts the one that moves more: the rounding of groups matters less to it.
+        total, other = sides.others
+        if distances[sides] > distances.get(Sides(other, (total, sides.own), DIFFERENCE), math.inf):
+            del distances[sides]
     most = int(np.clip(_MOST_COUNTED / (_COLUMNS * max(1.0, records)), 1, _CANDIDATES))
     for sides in sorted(distances, key=lambda sides: distances[sides])[:most]:
         gaps, rows = find_gaps(numbers, sides)
@@ -193,8 +211,9 @@ def _list_candidates(
 def _list_sides(units: Mapping[int, str], *, factors: Sequence[int]) -> Iterator[Sides]:
     """Numbers and those that they may be held against: of one unit, or of days a day and numbers of days after it.
 
-    Of two numbers the later one with the other; with sums any, of as many parts as leave the list short, and with
-    another number so many times as whole numbers say, the `factors`.
+    Of two numbers the later one with the other, and each with another one so many times as whole numbers say, the
+    `factors`; with sums any, of as many parts as leave the list short. A sum of two says as much of either part, as a
+    difference.
     """
     for other, own in itertools.combinations(units, 2):
         if units[own] == units[other]:
@@ -204,10 +223,12 @@ def _list_sides(units: Mapping[int, str], *, factors: Sequence[int]) -> Iterator
         for others in sorted(pairs):
             # Of two whole numbers either is how often the other comes.
             kinds = {units[other] for other in others if other in units and {*others} - {other} <= {*factors}}
-            yield from (Sides(own, others, True) for own in units if own not in others and units[own] in kinds - {DAYS})
+            yield from (
+                Sides(own, others, PRODUCT) for own in units if own not in others and units[own] in kinds - {DAYS}
+            )
     listed = 0
     for parts in range(2, MOST_PARTS + 1):
-        listed += len(units) * math.comb(len(units) - 1, parts)
+        listed += len(units) * math.comb(len(units) - 1, parts) * (3 if parts == 2 else 1)
         if listed > _MOST_SIDES:
             return
         for others in itertools.combinations(units, parts):
@@ -216,6 +237,8 @@ def _list_sides(units: Mapping[int, str], *, factors: Sequence[int]) -> Iterator
                 wanted = [*[WHOLE] * (parts - 1), DAYS] if unit == DAYS else [unit] * parts
                 if own not in others and units_of_parts == wanted:
                     yield Sides(own, others)
+                    if parts == 2:
+                        yield from (Sides(part, (own, other), DIFFERENCE) for part, other in (others, others[::-1]))
 
 
 def _measure_distance(numbers: Mapping[int, Number], sides: Sides) -> float:

@@ -6,7 +6,7 @@ Privacy: post-processing of released shares.
 """
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -28,23 +28,30 @@ MOST_PARTS = 4
 ALL = -1
 """In place of a column: rows are counted together."""
 
+SUM, DIFFERENCE, PRODUCT = "sum", "difference", "product"
+"""How the other side is made. Of a difference the second number is taken from the first."""
+
+_JOIN: dict[str, Callable[[Sequence[Integers]], Integers]] = {
+    SUM: lambda values: np.sum(values, axis=0),
+    DIFFERENCE: lambda values: values[0] - values[1],
+    PRODUCT: lambda values: np.prod(values, axis=0),
+}
+
 _BELOW, _SAME, _ABOVE = range(3)
 # How often numbers on the wrong side are drawn again.
 _TRIES = 10
 
-_NAMES = "comparison", "product"
-
 
 class Sides(NamedTuple):
-    """A number, and the others whose sum it is held against, or whose product."""
+    """A number, and what it is held against: the sum of others, or the product or difference of two."""
 
     own: int
     others: tuple[int, ...]
-    is_product: bool = False
+    how: str = SUM
 
     def join(self, values: Sequence[Integers]) -> Integers:
-        """The sum of the others, or their product. Shapes: (n,) each."""
-        joined: Integers = np.prod(values, axis=0) if self.is_product else np.sum(values, axis=0)
+        """The sum of the others, or what else is made of them. Shapes: (n,) each."""
+        joined: Integers = _JOIN[self.how](values)
         return joined
 
 
@@ -83,7 +90,7 @@ class Comparisons:
     def pack(self) -> dict[str, npt.NDArray[Any]]:
         """All of it as arrays by name."""
         return {
-            " ".join([_NAMES[asked.sides.is_product], *map(str, (asked.own, asked.by, *asked.others))]): shares
+            " ".join([asked.sides.how, *map(str, (asked.own, asked.by, *asked.others))]): shares
             for asked, shares in self.shares.items()
         }
 
@@ -93,9 +100,9 @@ class Comparisons:
         found = {}
         for name in arrays:
             kind, *places = name.split()
-            if kind in _NAMES:
+            if kind in _JOIN:
                 own, by, *others = map(int, places)
-                found[Comparison(Sides(own, tuple(others), kind == _NAMES[True]), by)] = arrays[name]
+                found[Comparison(Sides(own, tuple(others), kind), by)] = arrays[name]
         return cls(found)
 
     def is_sound(self, coarsening: Coarsening) -> bool:
@@ -103,7 +110,7 @@ class Comparisons:
         facts, sizes = dict(enumerate(coarsening.attributes)), {ALL: 1, **dict(enumerate(coarsening.sizes))}
         parents = find_parents(self.shares)
         return len(parents) == len(self.shares) and all(
-            (len(asked.others) == 2 if asked.sides.is_product else 1 <= len(asked.others) <= MOST_PARTS)
+            (1 <= len(asked.others) <= MOST_PARTS if asked.sides.how == SUM else len(asked.others) == 2)
             and all(place in facts and facts[place].levels for place in (asked.own, *asked.others))
             and not any(hangs_on(parents, place, asked.own) for place in asked.parents)
             and shares.shape == (sizes.get(asked.by), 3)

@@ -18,7 +18,7 @@ from dpwgan.marginals.comparison_questions import (
     ask_for_comparisons,
     find_compared,
 )
-from dpwgan.marginals.comparisons import ALL, Comparison, Comparisons, Sides
+from dpwgan.marginals.comparisons import ALL, DIFFERENCE, PRODUCT, SUM, Comparison, Comparisons, Sides
 from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.queries import SELECTION_SENSITIVITY, plan_queries
 from dpwgan.table.calendar import DAY, CalendarColumn
@@ -33,8 +33,8 @@ PAY, EXTRA, TOTAL, KIND = range(4)
 LEVELS, BLOCK, KINDS = 2_000, 100, 3
 
 
-def compare(own: int, others: tuple[int, ...], by: int = ALL, *, is_product: bool = False) -> Comparison:
-    return Comparison(Sides(own, others, is_product), by)
+def compare(own: int, others: tuple[int, ...], by: int = ALL, how: str = SUM) -> Comparison:
+    return Comparison(Sides(own, others, how), by)
 
 
 def make_schema(*columns: Column) -> Schema:
@@ -130,6 +130,7 @@ def ask(
         records=records or encoded.records,
         times=times,
         ledger=ledger,
+        rng=np.random.default_rng(seed),
     )
 
 
@@ -199,16 +200,17 @@ def test_counts_are_those_of_a_loop_over_rows():
     encoded = make_payroll(400)
     coarsening = coarsen(encoded)
     asked = [compare(TOTAL, (PAY,), KIND), compare(TOTAL, (PAY, EXTRA), ALL), compare(EXTRA, (PAY,), TOTAL)]
-    asked += [compare(TOTAL, (PAY, EXTRA), KIND, is_product=True)]
+    asked += [compare(TOTAL, (PAY, EXTRA), KIND, PRODUCT), compare(PAY, (TOTAL, EXTRA), KIND, DIFFERENCE)]
     argument = {"coarsening": coarsening.to_document(), "comparisons": [list(each) for each in asked]}
     numbers, groups = read(encoded), coarsening.to_groups(encoded)
     expected = []
-    for (own, others, is_product), by in asked:
+    for (own, others, how), by in asked:
         counts = np.zeros((1 if by == ALL else coarsening.sizes[by], 3))
         for row in range(encoded.records):
             if all(place != EXTRA or numbers[EXTRA][row] >= 0 for place in (own, *others)):
                 values = [int(numbers[place][row]) for place in others]
-                gap = numbers[own][row] - (math.prod(values) if is_product else sum(values))
+                joined = {SUM: sum(values), PRODUCT: math.prod(values), DIFFERENCE: values[0] - sum(values[1:])}
+                gap = numbers[own][row] - joined[how]
                 counts[0 if by == ALL else groups[row, by], 0 if gap < 0 else 1 if gap == 0 else 2] += 1
         expected.append(counts.ravel())
     found = hold(encoded).sum(COMPARISONS, argument=argument)
@@ -258,7 +260,7 @@ def test_each_number_is_compared_once_and_then_more_exactly():
     # Pay and extra are what the total hangs on: they cannot hang on it.
     assert all(TOTAL not in asked.parents for asked in known.shares)
     assert watch.order == [COMPARISON_SELECTION_LABEL, COMPARISON_ANSWER_LABEL] * 9
-    # Answers to one question are put together, by their mean, whose noise is less than a third.
+    # Answers to one question are put together, by their mean.
     pay = read(encoded)[PAY]
     halves = write(pay, np.full(2_000, -3), pay + 40 * (np.arange(2_000) % 2), np.zeros(2_000, int))
     coarsening = coarsen(halves)
@@ -272,7 +274,7 @@ def test_each_number_is_compared_once_and_then_more_exactly():
         for times in (1, 27)
     ]
     assert min(map(len, errors)) > 4
-    assert np.mean(errors[1]) < 0.5 * np.mean(errors[0])
+    assert np.mean(errors[1]) < 0.7 * np.mean(errors[0])
 
 
 def test_shares_are_those_of_all_rows_where_noise_hides_their_own():
@@ -311,16 +313,29 @@ def test_numbers_are_held_against_those_of_their_unit_alone():
     assert find_compared(facts, least_levels=129) == (0, 2, 3, 4)
     assert find_compared(facts, least_levels=2) == (0, 2, 3, 4, 5)
     assert [facts[place].origin for place in (0, 3, 4)] == [0, 0, -30]
-    found = {sides[:2] for sides in questions._list_sides({place: facts[place].unit for place in range(5)}, factors=())}
+    listed = questions._list_sides({place: facts[place].unit for place in range(5)}, factors=())
+    found = {sides[:2] for sides in listed if sides.how == SUM}
     singles = {(2, (0,)), (4, (3,))}
     # A day is another one and numbers of days; no sum of days, and none of days and cents.
     later = {(own, parts) for own, other in ((3, 4), (4, 3)) for parts in ((0, other), (2, other), (0, 2, other))}
     assert found == singles | later
 
 
+def test_sums_of_two_are_differences_too():
+    found = set(questions._list_sides(dict.fromkeys((3, 5, 8), "1/100"), factors=()))
+    sums = {Sides(8, (3, 5)), Sides(5, (3, 8)), Sides(3, (5, 8))}
+    both = {Sides(part, (own, *({*others} - {part})), DIFFERENCE) for own, others, _ in sums for part in others}
+    assert found == {Sides(5, (3,)), Sides(8, (3,)), Sides(8, (5,))} | sums | both
+    assert len(both) == 6
+    # One is asked for where the sum is set by something else.
+    asked = compare(3, (8, 5), how=DIFFERENCE)
+    assert [questions._is_free(parents, asked) for parents in ({}, {8: (7, 6)}, {8: (3, 7)})] == [False, True, False]
+
+
 def test_sums_have_as_many_parts_as_leave_the_list_short():
     def count(numbers: int) -> dict[int, int]:
-        sides = list(questions._list_sides(dict.fromkeys(range(numbers), "1/1"), factors=()))
+        listed = questions._list_sides(dict.fromkeys(range(numbers), "1/1"), factors=())
+        sides = [sides for sides in listed if sides.how == SUM]
         assert len(set(sides)) == len(sides)
         assert all(own not in others and list(others) == sorted(set(others)) for own, others, _ in sides)
         return dict(Counter(len(others) for _, others, _ in sides))
@@ -332,13 +347,13 @@ def test_sums_have_as_many_parts_as_leave_the_list_short():
 
 def test_products_are_of_whole_numbers_and_another_one():
     units = {0: "1/100", 1: "1/100", 2: "1/1", 3: "day", 4: "1/1"}
-    found = [sides for sides in questions._list_sides(units, factors=(2, 4, 9)) if sides.is_product]
+    found = [sides for sides in questions._list_sides(units, factors=(2, 4, 9)) if sides.how == PRODUCT]
     assert len(set(found)) == len(found)
     # How often something costs what one of it costs; of whole numbers, whole ones; of days none.
     cents = {(own, tuple(sorted((factor, 1 - own)))) for own in (0, 1) for factor in (2, 4, 9)}
     whole = {(2, (4, 9)), (4, (2, 9))}
     assert {sides[:2] for sides in found} == cents | whole
-    assert not any(sides.is_product for sides in questions._list_sides(units, factors=range(9, 200)))
+    assert not any(sides.how == PRODUCT for sides in questions._list_sides(units, factors=range(9, 200)))
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -348,7 +363,7 @@ def test_rows_multiply_when_the_table_does(seed):
     encoded = write(pay, extra, pay * extra, rng.integers(0, KINDS, 4_000))
     coarsening = coarsen(encoded)
     known = ask(encoded, coarsening=coarsening, noise=5.0, seed=seed)
-    assert [asked.sides for asked in known.shares] == [Sides(TOTAL, (PAY, EXTRA), is_product=True)]
+    assert [asked.sides for asked in known.shares] == [Sides(TOTAL, (PAY, EXTRA), PRODUCT)]
     drawn = draw_of_groups(encoded, coarsening)
     by_chance = np.mean(read(drawn)[PAY] * read(drawn)[EXTRA] == read(drawn)[TOTAL])
     known.redraw(drawn, coarsening, rng=rng)
@@ -386,14 +401,14 @@ def test_few_comparisons_are_counted_where_rows_are_many():
         lambda shares: shares.update({compare(EXTRA, (9,)): np.ones((1, 3)) / 3}),
         lambda shares: shares.update({compare(EXTRA, (PAY,), 9): np.ones((1, 3)) / 3}),
         lambda shares: shares.update({compare(EXTRA, ()): np.ones((1, 3)) / 3}),
-        lambda shares: shares.update({compare(EXTRA, (PAY,), is_product=True): np.ones((1, 3)) / 3}),
+        lambda shares: shares.update({compare(EXTRA, (PAY,), how=PRODUCT): np.ones((1, 3)) / 3}),
     ],
 )
 def test_what_does_not_fit_the_groups_is_found_out(damage):
     coarsening = coarsen(make_payroll(100))
     shares = {compare(TOTAL, (PAY, EXTRA), KIND): np.full((KINDS, 3), 1 / 3, np.float32)}
     sound = Comparisons({**shares, compare(EXTRA, (PAY,)): np.array([[0.0, 0.25, 0.75]])})
-    product = Comparisons({compare(TOTAL, (PAY, EXTRA), is_product=True): np.array([[0.0, 0.25, 0.75]])})
+    product = Comparisons({compare(TOTAL, (PAY, EXTRA), how=PRODUCT): np.array([[0.0, 0.25, 0.75]])})
     assert product.is_sound(coarsening)
     assert list(Comparisons.unpack(product.pack()).shares) == list(product.shares)
     assert sound.is_sound(coarsening)

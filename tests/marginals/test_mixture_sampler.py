@@ -204,8 +204,8 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
     "codes within groups of no column": save_pair("codes 99", np.array([1])),
     "lifts of other groups": save_pair("lifts 0 1", np.ones((2, 99), np.float32)),
     "lifts of no columns": save_pair("lifts", np.ones((2, 2), np.float32)),
-    "comparisons of no number": save_pair("comparison 0 -1 4", np.ones((1, 3)) / 3),
-    "comparisons of no columns": save_pair("comparison", np.ones((1, 3)) / 3),
+    "comparisons of no number": save_pair("sum 0 -1 4", np.ones((1, 3)) / 3),
+    "comparisons of no columns": save_pair("sum", np.ones((1, 3)) / 3),
     "negative": save(
         lambda codes: np.hstack([codes[:, :1] + codes[:, 1:2] + 1.0, 0 * codes[:, 1:2] - 1.0, codes[:, 2:]])
     ),
