@@ -115,9 +115,8 @@ def ask_for_comparisons(
     Source: as `QueryDiscriminator`.
     """
     stddev = ledger.find(COMPARISON_ANSWER_LABEL).stddev
-    left = list(_list_candidates(drafted, coarsening, numbers, records))
-    ends = np.cumsum([3 * _count_groups(coarsening, each.by) for each in left])[:-1]
-    every = list(left)
+    every = list(_list_candidates(drafted, coarsening, numbers, records))
+    ends = np.cumsum([3 * _count_groups(coarsening, each.by) for each in every])[:-1]
 
     def split(flat: Counts) -> dict[Comparison, Counts]:
         return {each: own.reshape(-1, 3) for each, own in zip(every, np.split(flat, ends), strict=True)}
@@ -143,8 +142,7 @@ def ask_for_comparisons(
 
     for _ in range(times):
         parents = find_parents(shares)
-        free = [each for each in left if _is_free(parents, each)]
-        left, expected = free or list(shares), expect()
+        left, expected = [each for each in every if _is_free(parents, each)] or list(shares), expect()
         asked = left[ledger.select(COMPARISON_SELECTION_LABEL, score)]
         noisy = ledger.release(COMPARISON_ANSWER_LABEL, functools.partial(get, asked))
         answers[asked].append(noisy.values.astype(np.float64))

@@ -332,6 +332,15 @@ def test_sums_of_two_are_differences_too():
     assert [questions._is_free(parents, asked) for parents in ({}, {8: (7, 6)}, {8: (3, 7)})] == [False, True, False]
 
 
+def test_differences_are_asked_for_once_the_sum_is_set_by_something_else(monkeypatch):
+    candidates = [compare(EXTRA, (TOTAL, PAY), how=DIFFERENCE), compare(TOTAL, (PAY,))]
+    monkeypatch.setattr(questions, "_list_candidates", lambda *_: iter(candidates))
+    encoded = make_payroll(3_000)
+    known = ask(encoded, coarsening=coarsen(encoded), times=2)
+    assert list(known.shares) == candidates[::-1]
+    assert np.abs(known.shares[candidates[0]] - [0, 1, 0]).max() < 0.01
+
+
 def test_sums_have_as_many_parts_as_leave_the_list_short():
     def count(numbers: int) -> dict[int, int]:
         listed = questions._list_sides(dict.fromkeys(range(numbers), "1/1"), factors=())
