@@ -32,9 +32,9 @@ from dpwgan.marginals.comparisons import (
     find_gaps,
     find_groups,
     find_parents,
-    hangs_on,
 )
 from dpwgan.marginals.denoising import draw_towards
+from dpwgan.marginals.hanging import hangs_on
 from dpwgan.marginals.layout import Attribute
 from dpwgan.marginals.queries import expect_gains
 from dpwgan.privacy.ledger import Ledger

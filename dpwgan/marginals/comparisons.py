@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
+from dpwgan.marginals.hanging import hangs_on, put_in_order
 from dpwgan.marginals.layout import Attribute
 from dpwgan.table.encoded import EncodedTable
 
@@ -122,8 +123,8 @@ class Comparisons:
         """Draws numbers again, so that they compare as often as the shares have it."""
         parents, facts, parts = find_parents(self.shares), coarsening.attributes, coarsening.parts
         known: set[int] = set()
-        # Those that others hang on first.
-        for asked in sorted(self.shares, key=lambda asked: sum(hangs_on(parents, asked.own, own) for own in parents)):
+        by_own = {asked.own: asked for asked in self.shares}
+        for asked in map(by_own.__getitem__, put_in_order(parents)):
             own, shares = facts[asked.own], self.shares[asked].astype(np.float64)
             cells = {place: facts[place].find_cells(encoded) for place in (asked.own, *asked.others)}
             rows = np.flatnonzero(np.logical_and.reduce([cells[place] >= facts[place].codes for place in cells]))
@@ -141,11 +142,6 @@ class Comparisons:
 def find_parents(asked: Mapping[Comparison, Any]) -> dict[int, tuple[int, ...]]:
     """What each compared number hangs on."""
     return {comparison.own: comparison.parents for comparison in asked}
-
-
-def hangs_on(parents: Mapping[int, Sequence[int]], own: int, other: int) -> bool:
-    """Whether an attribute is the other one, or hangs on it, be it by way of others."""
-    return own == other or any(hangs_on(parents, parent, other) for parent in parents.get(own, ()))
 
 
 class Number(NamedTuple):

@@ -21,6 +21,7 @@ from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
 from dpwgan.marginals.denoising import draw_towards
 from dpwgan.marginals.draws import find_on_scale
 from dpwgan.marginals.groups import GroupLayout
+from dpwgan.marginals.hanging import hangs_on, put_in_order
 from dpwgan.marginals.loss import Probabilities
 from dpwgan.marginals.markov_tree import Edge
 from dpwgan.marginals.measurements import GroupedRows, answer_pairs
@@ -87,12 +88,13 @@ class Details:
             and np.all((codes >= 0) & (codes < parts[attribute].cells))
             for attribute, codes in self.codes.items()
         )
+        parents = _find_parents(self.lifts)
         lifts_fit = all(
             own in self.codes
             and other in parts
             and lifts.shape == (len(self.codes[own]), parts[other].size + len(self.codes.get(other, ())))
             and np.all(lifts > 0)
-            and not _hangs_on(by, other, own)
+            and not hangs_on(parents, other, own)
             for (own, other), lifts in self.lifts.items()
         )
         return bool(codes_fit and lifts_fit and len(by) == len(self.lifts))
@@ -100,17 +102,15 @@ class Details:
     def redraw(self, encoded: EncodedTable, coarsening: Coarsening, *, rng: np.random.Generator) -> None:
         """Draws codes of rows again, within their groups: each as often as its share of the group has it."""
         by = dict(self.lifts.keys())
-        # Those that others hang on first.
-        for own in sorted(by, key=lambda own: sum(_hangs_on(by, own, other) for other in by)):
+        for own in put_in_order(_find_parents(self.lifts)):
             kind, other = (_Categories(coarsening.parts[at], self.codes.get(at)) for at in (own, by[own]))
             cells, others = (coarsening.attributes[at].find_cells(encoded) for at in (own, by[own]))
             drawn = _share_out(cells, kind, other.find(others), self.lifts[own, by[own]], rng=rng)
             coarsening.attributes[own].put_cells(drawn, into=encoded)
 
 
-def _hangs_on(by: Mapping[int, int], own: int, other: int) -> bool:
-    """Whether an attribute is the other one, or is told apart by it, be it by way of others."""
-    return own == other or (own in by and _hangs_on(by, by[own], other))
+def _find_parents(lifts: Mapping[Edge, Lifts]) -> dict[int, tuple[int]]:
+    return {own: (other,) for own, other in lifts}
 
 
 class _Categories:
@@ -234,8 +234,8 @@ def ask_for_details(
         return count()[pair]
 
     for _ in range(times):
-        hangs_on = dict(lifts.keys())
-        free = [pair for pair in left if pair[0] not in hangs_on and not _hangs_on(hangs_on, pair[1], pair[0])]
+        parents = _find_parents(lifts)
+        free = [pair for pair in left if pair[0] not in parents and not hangs_on(parents, pair[1], pair[0])]
         left = free or list(lifts)
         pair = left[ledger.select(SELECTION_LABEL, score)]
         answers[pair].append(ledger.release(ANSWER_LABEL, functools.partial(get, pair)).values.astype(np.float64))

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from dpwgan.marginals import details
 from dpwgan.marginals.coarsening import GROUPS, AttributeGroups, Coarsening
 from dpwgan.marginals.details import DETAILS, Details, ask_for_details, find_codes
+from dpwgan.marginals.hanging import hangs_on, put_in_order
 from dpwgan.marginals.measurements import GroupedRows
 from dpwgan.marginals.queries import ANSWER_LABEL, SELECTION_LABEL, SELECTION_SENSITIVITY, plan_queries
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
@@ -232,14 +232,20 @@ def test_rare_codes_keep_to_chance_and_to_their_share():
 
 
 def test_what_hangs_on_others_is_drawn_after_them_whatever_the_order():
-    lifts = np.full((1, 1), 1.0, np.float32)
-    for pairs in itertools.permutations([(0, 1), (1, 2), (3, 1)]):
-        by = dict(Details({}, dict.fromkeys(pairs, lifts)).lifts.keys())
-        order = sorted(by, key=lambda own: sum(details._hangs_on(by, own, other) for other in by))
+    for pairs in itertools.permutations([(0, (1,)), (1, (2, 4)), (3, (5, 1))]):
+        order = put_in_order(dict(pairs))
         assert order.index(1) < order.index(0)
         assert order.index(1) < order.index(3)
-    assert details._hangs_on({0: 1, 1: 2}, 0, 2)
-    assert not details._hangs_on({0: 1, 1: 2}, 2, 0)
+    assert hangs_on({0: (1,), 1: (2,)}, 0, 2)
+    assert not hangs_on({0: (1,), 1: (2,)}, 2, 0)
+    # Round in circles, and out of it.
+    circle = {0: (1,), 1: (2,), 2: (1, 5)}
+    assert [hangs_on(circle, own, other) for own, other in ((0, 5), (1, 1), (1, 0), (2, 9))] == [
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -255,6 +261,7 @@ def test_what_hangs_on_others_is_drawn_after_them_whatever_the_order():
         ),
         lambda codes, lifts: lifts.update({(COUNTY, DISTRICT): 0 * lifts[COUNTY, DISTRICT]}),
         lambda codes, lifts: lifts.update({(COUNTY, 9): lifts[COUNTY, DISTRICT]}),
+        lambda codes, lifts: lifts.update(dict.fromkeys([(DISTRICT, STATE), (STATE, DISTRICT)], np.ones((4, 3)))),
     ],
 )
 def test_what_does_not_fit_the_groups_is_found_out(damage):
