@@ -73,9 +73,9 @@ _MOST_GROUPS, _MOST_GROUPS_OF_ALL = 512, 4_096
 # Of columns that have more codes than groups, one of so many has its codes told apart within these: in the others a few
 # codes hold nearly all records.
 _DETAILED_A_DETAIL = 3
-# Numbers of more levels than there may be groups are compared with others. What is looked for is of many rows: so many
-# times the noise of other answers will do.
-_COMPARISON_NOISE = 4.0
+# Numbers of more levels than there may be groups are compared with others, so often at most. What is looked for is of
+# many rows: so many times the noise of other answers will do.
+_MOST_COMPARISONS, _COMPARISON_NOISE = 10, 4.0
 # Beyond the tree: rounds that pay at a strength of 1, with its root.
 _ROUNDS_FACTOR = 0.4
 # So many at most, or a quarter of the pairs if that is more, and of few columns so many for each: beyond it is larger
@@ -178,7 +178,7 @@ class AnchorDesign:
     @property
     def comparisons(self) -> int:
         """How often it is asked how a number compares with others: for each but one, on which all others may hang."""
-        return max(0, len(self.compared) - 1)
+        return min(_MOST_COMPARISONS, max(0, len(self.compared) - 1))
 
     @property
     def _cost_of_questions(self) -> float:
