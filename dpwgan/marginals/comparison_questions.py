@@ -55,6 +55,8 @@ _MOST_SIDES, _MEASURED_ROWS = 3_000, 5_000
 _CANDIDATES, _COLUMNS, _MOST_COUNTED = 32, 8, 2 * 10**8
 # A side is nobody's where noise of so many stddevs explains what is counted there, and is no more than such a share.
 _LEAST_STDDEVS, _MOST_HIDDEN = 3.0, 0.15
+# What would move a smaller share of rows is left alone: it would cost other columns more.
+_LEAST_MOVED = 0.05
 
 
 def find_compared(attributes: Sequence[Attribute], *, least_levels: int) -> tuple[int, ...]:
@@ -110,6 +112,7 @@ def ask_for_comparisons(
 
     `numbers`: the attributes whose numbers are compared. `drafted` rows are of the fitted codes: what is expected, once
     they keep to what was asked before. Where nothing is left to be compared, those that were are asked for once more.
+    Answers that hardly differ from what was expected are not in the result.
     Privacy: a record adds 1 to one count of a comparison at most, and what is expected is made of releases; so scores
       have sensitivity 1 under zero-out (2 under replace-one), counts 1 (sqrt 2).
     Source: as `QueryDiscriminator`.
@@ -127,6 +130,7 @@ def ask_for_comparisons(
         return split(_count(drawn, coarsening, every) * (records / drafted.records))
 
     shares, answers = dict[Comparison, Shares](), defaultdict[Comparison, list[Counts]](list)
+    moved = dict[Comparison, float]()
 
     @functools.cache
     def count() -> dict[Comparison, Counts]:
@@ -147,8 +151,12 @@ def ask_for_comparisons(
         noisy = ledger.release(COMPARISON_ANSWER_LABEL, functools.partial(get, asked))
         answers[asked].append(noisy.values.astype(np.float64))
         mean, of_mean = np.mean(answers[asked], axis=0), stddev / math.sqrt(len(answers[asked]))
-        shares[asked] = _find_shares(mean, expected[asked].sum(axis=1), stddev=of_mean)
-    return Comparisons(shares)
+        totals = expected[asked].sum(axis=1)
+        shares[asked] = _find_shares(mean, totals, stddev=of_mean)
+        if asked not in moved:
+            errors = shares[asked] * totals[:, np.newaxis] - expected[asked]
+            moved[asked] = float(np.abs(errors).sum() / 2 / max(1.0, totals.sum()))
+    return Comparisons({asked: kept for asked, kept in shares.items() if moved[asked] >= _LEAST_MOVED})
 
 
 def _is_free(parents: Mapping[int, Sequence[int]], asked: Comparison) -> bool:

@@ -341,6 +341,17 @@ def test_differences_are_asked_for_once_the_sum_is_set_by_something_else(monkeyp
     assert np.abs(known.shares[candidates[0]] - [0, 1, 0]).max() < 0.01
 
 
+@pytest.mark.parametrize(("turned", "is_kept"), [(0.02, False), (0.1, True)])
+def test_what_would_move_few_rows_is_left_alone(turned, is_kept, monkeypatch):
+    monkeypatch.setattr(questions, "_list_candidates", lambda *_: iter([compare(TOTAL, (PAY,))]))
+    pay = np.full(5_000, 500)
+    total = np.where(np.arange(5_000) < 2_500, 300, 700)
+    drafted = write(pay, 0 * pay, total, 0 * pay)
+    encoded = write(pay, 0 * pay, np.where(np.arange(5_000) < 2_500 + 5_000 * turned, 300, 700), 0 * pay)
+    known = ask(encoded, coarsening=coarsen(encoded), drafted=drafted)
+    assert bool(known.shares) is is_kept
+
+
 def test_sums_have_as_many_parts_as_leave_the_list_short():
     def count(numbers: int) -> dict[int, int]:
         listed = questions._list_sides(dict.fromkeys(range(numbers), "1/1"), factors=())
