@@ -406,7 +406,10 @@ def lay_out_anchor(
     )
     if not design.queries:
         return design
-    compared = find_compared(one_way_plan.attributes, least_levels=MOST_CELLS + 1) if design.rounds else ()
+    compared: tuple[int, ...] = ()
+    if design.rounds and not design.is_short:
+        # After a short fit rows are moved to answers, which numbers drawn again would undo.
+        compared = find_compared(one_way_plan.attributes, least_levels=MOST_CELLS + 1)
     return replace(design, detailed=_choose_detailed(design), compared=compared)
 
 

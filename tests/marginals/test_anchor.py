@@ -341,6 +341,11 @@ def test_numbers_are_compared_only_where_public_facts_say_that_there_is_somethin
     design = make_plan(encoded, epsilon=10.0).design
     assert [replace(design, compared=tuple(range(many))).comparisons for many in (0, 2, 3, 11, 21)] == [0, 1, 2, 10, 10]
     assert not make_plan(encoded, epsilon=10.0, settings=replace(FAST, rounds=0)).design.compared
+    # After a short fit rows are moved to answers.
+    long, short = (
+        make_plan(encoded, epsilon=10.0, settings=AnchorSettings(rounds=3, codes=codes)).design for codes in (40, 10**6)
+    )
+    assert (long.is_short, long.compared, short.is_short, short.compared) == (False, (0, 1), True, ())
     for kind in ("moments", "one-ways"):
         assert not make_plan(encoded, kind=kind, epsilon=10.0).design.compared
     few = NumericColumn(name="few", minimum=0, maximum=127, integer=True)
