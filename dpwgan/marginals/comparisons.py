@@ -172,7 +172,7 @@ def find_gaps(numbers: Mapping[int, Number], sides: Sides) -> tuple[Integers, In
 
 def _find_wanted(cells: Mapping[int, Integers], asked: Comparison, facts: Sequence[Attribute]) -> Integers:
     """The cell that a number has where both sides are the same, be it one of its own or not. Shapes: (n,)."""
-    values = [cells[place] - facts[place].codes - facts[place].origin for place in asked.others]
+    values = [Number.of(facts[place], cells[place]).values for place in asked.others]
     return asked.sides.join(values) + (facts[asked.own].codes + facts[asked.own].origin)
 
 
