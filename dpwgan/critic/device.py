@@ -9,10 +9,18 @@ from functools import partial
 
 from dpwgan.errors import ResourceError
 
-# TensorFlow reads this when it is first imported: its own notices are about its build, not about the run.
+# TensorFlow reads these when it is first imported. Its own notices are about its build, not about the run.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# Nor does it need Keras, which takes a second: named another one, TensorFlow leaves it until somebody asks for it.
+_KERAS = "TF_USE_LEGACY_KERAS"
+_asked = os.environ.get(_KERAS)
+os.environ[_KERAS] = "1"
 
-import tensorflow as tf
+import tensorflow as tf  # noqa: E402
+
+os.environ.pop(_KERAS)
+if _asked is not None:
+    os.environ[_KERAS] = _asked
 
 logging.getLogger("tensorflow").setLevel(logging.ERROR)
 

@@ -1,27 +1,30 @@
 """The generator's steps against a critic. None of them meets a row."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
 from dpwgan.critic.device import compile_step
-from dpwgan.critic.generators import LatentSource, TensorMixture
+from dpwgan.critic.generators import CodeSource, CodeTable, LatentSource
 from dpwgan.critic.optimizers import Adam, PlainAscent, RmsProp, WeightAverage
 from dpwgan.critic.plan import TrainingDesign
-from dpwgan.marginals.loss import Probabilities, ReleasedLoss, add_up_gradients
+from dpwgan.critic.weights import Kept
+from dpwgan.marginals.loss import Probabilities, ReleasedLoss, sum_gradients
+from dpwgan.marginals.mixture import CodeGenerator, Mixture
 
 # The value of the lecture that proposed it: gradients shrink as the generator gets close, and steps must not.
 _DECAY = 0.9
-_DECAY_BESIDE_AN_ANCHOR = 0.99
 _SPREAD_FLOOR = 1e-6
 # A short memory: after each move the discriminator is another one.
 _ROUND_MEMORIES = (0.5, 0.9)
+_AVERAGE = "average"
 
 
-class AveragedStep(ABC):
+class AveragedStep(Kept, ABC):
     """Moves a generator by what a critic says of its rows, and follows it with a running average of its weights.
 
     Privacy: post-processing. It is given no rows.
@@ -58,13 +61,6 @@ class AveragedStep(ABC):
     def _move(self, gradients: list[tf.Tensor], learning_rate: tf.Tensor) -> None:
         self._optimizer.descend(gradients, learning_rate)
 
-    def _score(self, rows: tf.Tensor) -> tf.Tensor:
-        """Scores generated rows; a critic whose weights are pulled back counts by what it has learnt. Shapes: (b,)."""
-        score = self._critic.score(rows)
-        if self._plan.settings.weight_pull > 0:
-            score -= self._critic.score(rows, self._critic.initial)
-        return score
-
 
 class GeneratorStep(AveragedStep):
     """One step of RMSProp on the generator, up the critic's score.
@@ -78,51 +74,87 @@ class GeneratorStep(AveragedStep):
         super().__init__(generator=generator, **parts, optimizer=RmsProp(generator.weights, decay=_DECAY))
 
     def _lose(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
-        return self._critic.loss_of_generated(self._score(self._generator.rows(latents, uniforms)))
+        score = score_learnt(self._critic, self._generator.rows(latents, uniforms), self._plan)
+        return self._critic.loss_of_generated(score)
 
 
-class AnchoredStep(AveragedStep):
-    """One step of RMSProp on a mixture of codes beside an anchor: down the released losses and up the critic's score.
+class AnchoredStep:
+    """One step of a mixture of codes beside an anchor: down the released losses and up the critic's score.
 
     The objective is the anchor's log-likelihood plus `weight` times n times the critic's mean score, whose scale is
     taken off: divided by its standard deviation over the generated batch, so that it does not depend on the weights'.
-    As in `GeneratorStep` the first, random critic is taken off the score.
+    As in `GeneratorStep` the first, random critic is taken off the score. Its gradient passes through the draw of a row
+    to the distributions of the row's code; the generator takes it as one with that of the losses.
+    Privacy: post-processing. It is given no rows.
     Source: Srivastava and Alzantot 2019, Algorithm 2, lines 16 to 18; the anchor is this tool's own.
     """
 
     def __init__(
         self,
         *,
-        generator: TensorMixture,
+        critic: Any,
+        generator: CodeGenerator,
+        drawn: CodeTable,
+        latents: CodeSource,
         plan: TrainingDesign,
         losses: Sequence[ReleasedLoss],
         weight: float,
-        **parts: Any,
     ) -> None:
-        self._losses = list(losses)
-        self._weight = weight * plan.shape.records
-        optimizer = RmsProp(generator.weights, decay=_DECAY_BESIDE_AN_ANCHOR)
-        super().__init__(generator=generator, plan=plan, **parts, optimizer=optimizer)
-        # The generator's fixed parts too.
-        self.variables = [*generator.variables, *optimizer.variables, *self.averaged_weights]
+        """`drawn` is the same codes, where the critic draws rows of them."""
+        self._critic, self._generator, self._drawn, self._latents = critic, generator, drawn, latents
+        self._plan, self._losses, self._weight = plan, list(losses), weight * plan.shape.records
+        self._see()
+        self._average = self._codes.logs.copy()
+        self._differentiate = compile_step(self._trace)
+
+    def __call__(self, *, learning_rate: float) -> None:
+        """Takes one step."""
+        gradient = sum_gradients(self._losses, self._codes)
+        used, slopes = self._differentiate()
+        gradient[:, used.numpy()] -= np.float32(self._weight) * slopes.numpy().T
+        self._generator.step(gradient.T, learning_rate=learning_rate)
+        self._see()
+        keep = self._plan.settings.generator_average
+        self._average *= np.float32(keep)
+        self._average += np.float32(1.0 - keep) * self._codes.logs
 
     def averaged_probabilities(self) -> Probabilities:
-        """Puts the averaged weights into the generator and gives its distributions. Shapes: (codes, width)."""
-        for weight, average in zip(self._generator.weights, self.averaged_weights, strict=True):
-            weight.assign(average)
-        probabilities: Probabilities = self._generator.soft().numpy()
-        return probabilities
+        """The distributions of the average of all codes' logits. Shapes: (codes, width)."""
+        return Mixture([span.width for span in self._plan.shape.spans], self._average.T).probabilities()
 
-    def _lose(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
-        probabilities = self._generator.soft()
-        score = self._score(self._generator.rows(latents, uniforms, soft=probabilities))
-        spread = tf.stop_gradient(tf.math.reduce_std(score)) + _SPREAD_FLOOR
-        gradient = tf.numpy_function(self._differentiate, [probabilities], tf.float32)
-        anchor = tf.reduce_sum(probabilities * tf.ensure_shape(gradient, probabilities.shape))
-        return anchor - self._weight * tf.reduce_mean(score) / spread
+    def pack(self) -> dict[str, npt.NDArray[np.generic]]:
+        """The generator and its average as arrays by name, for a checkpoint."""
+        return {**self._generator.pack(), _AVERAGE: self._average}
 
-    def _differentiate(self, probabilities: Probabilities) -> Probabilities:
-        return np.ascontiguousarray(add_up_gradients(self._losses, probabilities))
+    def unpack(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
+        """Takes over what `pack` gave."""
+        self._generator.unpack(arrays)
+        self._average = arrays[_AVERAGE].astype(np.float32)
+        self._see()
+
+    def _see(self) -> None:
+        self._codes = self._generator.see()
+        self._drawn.put(self._codes.logs.T)
+
+    def _trace(self) -> tuple[tf.Tensor, tf.Tensor]:
+        """Which codes rows were drawn of, and the gradient of what the critic says in their distributions.
+
+        Shapes: (m,), each code once, and (m, width).
+        """
+        indices, uniforms = self._latents.draw(self._plan.generated_batch_size)
+        rows = self._drawn.rows(indices, uniforms)
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(rows)
+            score = score_learnt(self._critic, rows, self._plan)
+            said = tf.reduce_mean(score) / (tf.stop_gradient(tf.math.reduce_std(score)) + _SPREAD_FLOOR)
+        used, places = tf.unique(indices)
+        return used, tf.math.unsorted_segment_sum(tape.gradient(said, rows), places, tf.size(used))
+
+
+def score_learnt(critic: Any, rows: tf.Tensor, plan: TrainingDesign) -> tf.Tensor:
+    """Scores generated rows; a critic whose weights are pulled back counts by what it has learnt. Shapes: (b,)."""
+    score = critic.score(rows)
+    return score - critic.score(rows, critic.initial) if plan.settings.weight_pull > 0 else score
 
 
 class GeneratorRound(AveragedStep):

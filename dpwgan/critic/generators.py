@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from dpwgan.critic.device import compile_step
 from dpwgan.critic.optimizers import RmsProp
-from dpwgan.critic.weights import pack_variables, unpack_variables
+from dpwgan.critic.weights import Kept
 from dpwgan.marginals.loss import Codes, Probabilities, see
 from dpwgan.table.encoded import Span
 
@@ -203,11 +203,37 @@ class MlpGenerator:
         return draw_cells(self.logits(latents), uniforms, self.spans)
 
 
+class CodeTable:
+    """A mixture's codes where rows are drawn of them.
+
+    Privacy: sees released numbers alone. Shapes: `logits` (codes, width).
+    """
+
+    def __init__(self, spans: Sequence[Span], logits: npt.NDArray[np.float32]) -> None:
+        self._spans, self._logits = tuple(spans), tf.Variable(logits)
+
+    def put(self, logits: npt.NDArray[np.float32]) -> None:
+        """Takes the codes as they are now. Shapes: (codes, width)."""
+        self._logits.assign(logits)
+
+    def rows(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
+        """Draws a row of each of the given codes, ones and zeros.
+
+        Shapes: `latents`, indices of codes, (b,) and `uniforms` (b, width) to (b, width).
+        """
+        scores = split_spans(tf.gather(self._logits, latents) + _draw_gumbel(uniforms), self._spans)
+        return tf.concat([tf.one_hot(tf.argmax(piece, axis=1), piece.shape[1]) for piece in scores], axis=1)
+
+    def cells(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Draws the same rows as encoded ones. Shapes: as `rows`, to codes and numbers, (b, columns) each."""
+        return draw_cells(tf.gather(self._logits, latents), uniforms, self._spans)
+
+
 _DECAY = 0.99
 _LATENT = 64
 
 
-class TensorMixture:
+class TensorMixture(Kept):
     """Codes whose logits are a table, the output of a perceptron for a fixed latent vector each, or the sum of both.
 
     Privacy: sees released numbers alone.
@@ -225,12 +251,11 @@ class TensorMixture:
     ) -> None:
         """Draws latents and the perceptron's weights, where `hidden` names its layers."""
         self.spans = tuple(spans)
-        self.codes = len(logits)
         self._table = tf.Variable(logits) if table else None
         self._mlp: MlpGenerator | None = None
         self.weights: list[tf.Variable] = [] if self._table is None else [self._table]
         if hidden:
-            self._latents = tf.Variable(rng.standard_normal((self.codes, _LATENT), dtype=np.float32), trainable=False)
+            self._latents = tf.Variable(rng.standard_normal((len(logits), _LATENT), dtype=np.float32), trainable=False)
             self._mlp = MlpGenerator(spans, latent=_LATENT, hidden=hidden, rng=rng)
             if self._table is None:
                 self._mlp.weights[-1].assign(logits.mean(axis=0))
@@ -243,14 +268,6 @@ class TensorMixture:
             self._trace_move,
             input_signature=[tf.TensorSpec(logits.shape, tf.float32), tf.TensorSpec([], tf.float32)],
         )
-
-    def pack(self) -> dict[str, npt.NDArray[np.generic]]:
-        """All of it as arrays by name, for a checkpoint."""
-        return pack_variables(self.variables)
-
-    def unpack(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
-        """Takes over what `pack` gave."""
-        unpack_variables(self.variables, arrays)
 
     def logits(self) -> tf.Tensor:
         """The logits of all codes. Shapes: (codes, width)."""
@@ -275,20 +292,6 @@ class TensorMixture:
     def step(self, gradient: Probabilities, *, learning_rate: float) -> None:
         """Takes one step against a gradient in the probabilities. Shapes: (codes, width)."""
         self._move(tf.constant(gradient), tf.constant(learning_rate, tf.float32))
-
-    def rows(self, latents: tf.Tensor, uniforms: tf.Tensor, *, soft: tf.Tensor) -> tf.Tensor:
-        """Draws a row of each of the given codes, hard forwards; backwards what the method `soft` gave.
-
-        Shapes: `latents`, indices of codes, (b,) and `uniforms` (b, width) to (b, width).
-        """
-        scores = split_spans(tf.gather(tf.stop_gradient(self.logits()), latents) + _draw_gumbel(uniforms), self.spans)
-        hard = tf.concat([tf.one_hot(tf.argmax(piece, axis=1), piece.shape[1]) for piece in scores], axis=1)
-        drawn = tf.gather(soft, latents)
-        return drawn + tf.stop_gradient(hard - drawn)
-
-    def cells(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Draws the same rows as encoded ones. Shapes: as `rows`, to codes and numbers, (b, columns) each."""
-        return draw_cells(tf.gather(self.logits(), latents), uniforms, self.spans)
 
     def _trace_move(self, gradient: tf.Tensor, learning_rate: tf.Tensor) -> None:
         with tf.GradientTape() as tape:

@@ -1,6 +1,6 @@
 """The training loop: charge, sample, step. The number of steps is fixed before it starts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,7 +12,7 @@ from dpwgan.critic.generator_steps import AveragedStep, GeneratorRound, Generato
 from dpwgan.critic.optimizers import PlainAscent
 from dpwgan.critic.plan import CRITIC_LABEL, TrainingDesign
 from dpwgan.critic.private_step import FusedStep
-from dpwgan.critic.weights import pack_variables, refuse_unless_finite, unpack_variables
+from dpwgan.critic.weights import refuse_unless_finite
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.steps import Steps
 from dpwgan.table.encoded import EncodedTable
@@ -30,9 +30,11 @@ _LEAST_CALLS = 50
 class TrainingStep(Protocol):
     """A step of the generator, or a private one of the critic, with the noise of the run's steps."""
 
-    @property
-    def variables(self) -> Sequence[tf.Variable]:
-        """Everything that steps change, made of noisy sums: what a checkpoint keeps."""
+    def pack(self) -> dict[str, npt.NDArray[np.generic]]:
+        """Everything that steps change, made of noisy sums, as arrays by name: what a checkpoint keeps."""
+
+    def unpack(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
+        """Takes over what `pack` gave."""
 
     def __call__(self, *rows: Any, **more: Any) -> None:
         """Takes one step, at a `learning_rate`: the critic's on the given row numbers."""
@@ -104,9 +106,11 @@ def train(
     take, most = _choose_way(plan, critic_step, generator_step)
     journal = ledger.journal
     block = journal.choose_block(plan.steps, together=most)
+    sides = {"critic ": critic_step, "generator ": generator_step}
     kept = journal.recall(CRITIC_LABEL)
     if kept is not None:
-        unpack_variables([*critic_step.variables, *generator_step.variables], kept)
+        for side, own in sides.items():
+            own.unpack({name.removeprefix(side): kept[name] for name in kept if name.startswith(side)})
     journal.begin(CRITIC_LABEL, dispensable=True)
     for start in range(steps.first, plan.steps, block):
         stop = min(start + block, plan.steps)
@@ -118,7 +122,9 @@ def train(
             if taken // every > step // every or taken == plan.steps:
                 progress(taken, plan.steps, ledger.epsilon_spent())
         if journal.keeps:
-            journal.keep(CRITIC_LABEL, pack_variables([*critic_step.variables, *generator_step.variables]))
+            packed = {side: own.pack() for side, own in sides.items()}
+            arrays = {f"{side}{name}": array for side, part in packed.items() for name, array in part.items()}
+            journal.keep(CRITIC_LABEL, arrays)
     journal.end()
 
 

@@ -154,7 +154,7 @@ _COPIES = 56
 # Measured on two cores of a shared server: products of a few hundred by a few thousand.
 _FLOP_RATE = 1.5e11
 # What importing TensorFlow and compiling the steps take: from runs of 100 and of 600 steps on RAND HIE.
-TENSORFLOW_SECONDS = 4.0
+TENSORFLOW_SECONDS = 3.2
 # A weight of the generator for each row that is sampled: from IPUMS and a made-up census of width 13,145.
 _SECONDS_A_SAMPLED_WEIGHT = 1e-10
 # A column of a row that a critic's step reads, for each unit of the first layer: from runs on adult and IPUMS.

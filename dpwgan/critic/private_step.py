@@ -17,6 +17,7 @@ from dpwgan.critic.noise import count_pairs, make_normal_numbers
 from dpwgan.critic.optimizers import CriticUpdate, PlainAscent
 from dpwgan.critic.plan import TrainingDesign
 from dpwgan.critic.rows import RowReader
+from dpwgan.critic.weights import Kept
 from dpwgan.privacy.steps import Steps
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.units import Units
@@ -94,7 +95,7 @@ _MOST_AT_ONCE = 20
 _ALIGNED_PAIRS = 8
 
 
-class PrivateStep:
+class PrivateStep(Kept):
     """The parts of a critic's private step, and what becomes of its noisy sums."""
 
     def __init__(
@@ -107,7 +108,7 @@ class PrivateStep:
         steps: Steps,
         update: CriticUpdate | PlainAscent | None = None,
     ) -> None:
-        """Takes a generator of dense `rows` with gradients and of `cells` by index.
+        """Takes a generator of `cells` by index.
 
         The `update` is that of `CriticUpdate` where it is not given.
         """

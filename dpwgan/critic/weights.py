@@ -23,6 +23,21 @@ def unpack_variables(variables: Sequence["tf.Variable"], arrays: Mapping[str, np
         variable.assign(arrays[f"variable {place}"])
 
 
+class Kept:
+    """What changes `variables` in its steps, and is kept by a checkpoint with them."""
+
+    variables: Sequence["tf.Variable"]
+    """Everything that steps change."""
+
+    def pack(self) -> dict[str, npt.NDArray[np.generic]]:
+        """All of it as arrays by name. Privacy: as private as the variables."""
+        return pack_variables(self.variables)
+
+    def unpack(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
+        """Takes over what `pack` gave."""
+        unpack_variables(self.variables, arrays)
+
+
 def refuse_unless_finite(arrays: Iterable[npt.NDArray[np.float32]]) -> None:
     """Refuses what training gave if a number of it is none.
 

@@ -74,14 +74,19 @@ def add_gradients(losses: Iterable[ReleasedLoss], codes: Codes, sums: Sums, *, i
         loss.add_gradient(codes, sums[:width], part, into=into)
 
 
-def add_up_gradients(losses: Iterable[ReleasedLoss], probabilities: Probabilities) -> Probabilities:
-    """The gradient of a sum of losses. Privacy: post-processing. Shapes: (codes, width) to the same."""
-    losses, codes = list(losses), see(probabilities)
+def sum_gradients(losses: Iterable[ReleasedLoss], codes: Codes) -> Probabilities:
+    """The gradient of a sum of losses, of all codes there are. Privacy: post-processing. Shapes: (width, codes)."""
+    losses = list(losses)
     sums = np.empty(count_sums(losses, width=len(codes.rows)), codes.rows.dtype)
     total = np.zeros_like(codes.rows)
     add_up(losses, codes, into=sums)
     add_gradients(losses, codes, sums, into=total)
-    return total.T
+    return total
+
+
+def add_up_gradients(losses: Iterable[ReleasedLoss], probabilities: Probabilities) -> Probabilities:
+    """The same of a generator's probabilities. Shapes: (codes, width) to the same."""
+    return sum_gradients(losses, see(probabilities)).T
 
 
 def _part(losses: Iterable[ReleasedLoss], sums: Sums) -> Iterator[tuple[ReleasedLoss, Sums]]:

@@ -51,8 +51,9 @@ def move_rows(groups: Groups, answers: Answers, *, sweeps: int, rng: np.random.G
     for (left, right), shares in answers.items():
         wanted = shares.ravel() * (len(groups) / float(shares.sum(dtype=np.float64)))
         price, fee = 1.0 / np.sqrt(wanted + 1.0), np.where(shares.ravel() < _LEAST_SHARE, _FEE, 0.0)
-        own = _Side(right, shares.shape, 0, wanted, wanted.copy(), price, fee)
+        own = _Side(right, shares.shape, 0, wanted, wanted.copy(), price, fee, np.empty((2, wanted.size)))
         own.missing[:] -= np.bincount(own.find_cells(groups[:, left], groups[:, right]), minlength=wanted.size)
+        own.weigh(slice(None))
         sides[left].append(own)
         sides[right].append(own._replace(other=left, axis=1))
     for _ in range(sweeps):
@@ -62,7 +63,11 @@ def move_rows(groups: Groups, answers: Answers, *, sweeps: int, rng: np.random.G
 
 
 class _Side(NamedTuple):
-    """An answer as one of its attributes sees it, which is at `axis`. Both see the same cells. Shapes: (cells,)."""
+    """An answer as one of its attributes sees it, which is at `axis`. Both see the same cells.
+
+    `grown` is what the error grows by for a row more in each cell, and for one less. Shapes: (cells,), `grown` two of
+    these.
+    """
 
     other: int
     shape: tuple[int, ...]
@@ -71,6 +76,7 @@ class _Side(NamedTuple):
     missing: Cells
     price: Cells
     fee: Cells
+    grown: Cells
 
     def find_cells(self, own: Groups, beside: Groups) -> Integers:
         """Where groups lie together. Shapes: (m,) each."""
@@ -85,11 +91,17 @@ class _Side(NamedTuple):
         table = cells.reshape(self.shape)
         return table.T if self.axis == 0 else table
 
-    def weigh(self, cells: Integers, rows: int) -> Cells:
-        """What the error grows by for a row more in each cell, or for one less. Shapes: (m,)."""
-        off = 1.0 - 2.0 * rows * self.missing.take(cells)
-        grown: Cells = self.price.take(cells) * off + rows * self.fee.take(cells)
-        return grown
+    def count(self, gone: Integers, come: Integers) -> None:
+        """Takes down that rows are gone from some cells and others have come. Shapes: (m,) each."""
+        np.add.at(self.missing, gone, 1.0)
+        np.subtract.at(self.missing, come, 1.0)
+        self.weigh(np.concatenate((gone, come)))
+
+    def weigh(self, cells: Integers | slice) -> None:
+        """Works out anew what the error grows by in some cells."""
+        missing, price, fee = self.missing[cells], self.price[cells], self.fee[cells]
+        self.grown[0, cells] = price * (1.0 - 2.0 * missing) + fee
+        self.grown[1, cells] = price * (1.0 + 2.0 * missing) - fee
 
 
 def _move(groups: Groups, attribute: int, side: _Side, sides: Sequence[_Side], *, rng: np.random.Generator) -> None:
@@ -112,14 +124,13 @@ def _move(groups: Groups, attribute: int, side: _Side, sides: Sequence[_Side], *
     places = (np.cumsum(is_given) - 1)[given]
     new = find_on_scale(lacking[is_given], places, places + rng.random(len(moved)))
     moved += first
-    change = np.zeros(len(moved))
+    change, cells = np.zeros(len(moved)), list[tuple[Integers, Integers]]()
     for each in sides:
         given = groups[moved, each.other]
-        change += each.weigh(each.find_cells(new, given), 1) + each.weigh(each.find_cells(old, given), -1)
+        gone, come = each.find_cells(old, given), each.find_cells(new, given)
+        change += each.grown[0].take(come) + each.grown[1].take(gone)
+        cells.append((gone, come))
     better = change < 0
-    moved, old, new = moved[better], old[better], new[better]
-    for each in sides:
-        given = groups[moved, each.other]
-        np.add.at(each.missing, each.find_cells(old, given), 1.0)
-        np.subtract.at(each.missing, each.find_cells(new, given), 1.0)
-    groups[moved, attribute] = new
+    for each, (gone, come) in zip(sides, cells, strict=True):
+        each.count(gone[better], come[better])
+    groups[moved[better], attribute] = new[better]

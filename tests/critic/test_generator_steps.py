@@ -9,10 +9,11 @@ import tensorflow as tf
 
 from dpwgan.critic.critic import Critic
 from dpwgan.critic.generator_steps import AnchoredStep
-from dpwgan.critic.generators import CodeSource, TensorMixture
+from dpwgan.critic.generators import CodeSource, CodeTable
 from dpwgan.marginals.groups import GroupLayout, lay_out_groups
 from dpwgan.marginals.loss import add_up_gradients
 from dpwgan.marginals.measurements import MeasuredMarginals
+from dpwgan.marginals.mixture import Mixture
 from dpwgan.marginals.views import Views
 from dpwgan.table.encoded import TableShape
 from tests.critic.tables import make_encoded, make_plan
@@ -23,8 +24,8 @@ SPANS = lay_out_groups(["a", "b", "c"], SIZES)
 LOGITS = np.log(make_probabilities(6, sizes=SIZES, seed=1) + 1e-3).astype(np.float32)
 
 
-def make_generator() -> TensorMixture:
-    return TensorMixture(SPANS, LOGITS, rng=np.random.default_rng(2))
+def make_generator() -> Mixture:
+    return Mixture(SIZES, LOGITS)
 
 
 def make_loss() -> MeasuredMarginals:
@@ -37,7 +38,7 @@ def make_loss() -> MeasuredMarginals:
 
 
 def make_step(
-    generator: TensorMixture, *, losses: list[Any], weight: float, taught: bool = True, **settings: Any
+    generator: Mixture, *, losses: list[Any], weight: float, taught: bool = True, **settings: Any
 ) -> tuple[AnchoredStep, Critic]:
     plan = make_plan(make_encoded(50), **{"generator_average": 0.0, **settings})
     critic = Critic(SPANS, hidden=(5,), weight_clip=1.0, rng=np.random.default_rng(3))
@@ -48,7 +49,8 @@ def make_step(
     step = AnchoredStep(
         critic=critic,
         generator=generator,
-        latents=CodeSource(codes=generator.codes, width=sum(SIZES), rng=np.random.default_rng(5)),
+        drawn=CodeTable(SPANS, LOGITS),
+        latents=CodeSource(codes=len(LOGITS), width=sum(SIZES), rng=np.random.default_rng(5)),
         plan=replace(plan, shape=TableShape(records=50, spans=SPANS)),
         losses=losses,
         weight=weight,
@@ -102,7 +104,7 @@ def test_probabilities_are_those_of_the_averaged_weights_when_asked_for():
     average = LOGITS.astype(np.float64)
     for _ in range(5):
         step(learning_rate=0.1)
-        average = keep * average + (1 - keep) * generator.weights[0].numpy()
+        average = keep * average + (1 - keep) * generator.logits
     last = generator.probabilities()
     probabilities = step.averaged_probabilities()
     assert np.abs(last - probabilities).max() > 0.01

@@ -15,6 +15,7 @@ from dpwgan.critic.generator_steps import GeneratorStep
 from dpwgan.critic.loop import CompiledLoop, train
 from dpwgan.critic.plan import CRITIC_LABEL, TrainingDesign
 from dpwgan.critic.private_step import FusedStep
+from dpwgan.critic.weights import Kept
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.ledger import LOST, Ledger
 from dpwgan.privacy.steps import Steps
@@ -116,7 +117,7 @@ def test_steps_are_refused_when_noise_is_not_drawn_for_each_batch(spend_less):
     assert len(taken) == 1
 
 
-class CountedSteps:
+class CountedSteps(Kept):
     """Stands for a critic's step and a generator's: one weight, which counts them."""
 
     def __init__(self) -> None:
@@ -135,18 +136,18 @@ def test_training_goes_on_after_the_last_step_charged_when_it_was_killed(tmp_pat
         journal = open_checkpoint(tmp_path, facts={}, resume=resume)
         ledger = make_ledger(plan, journal=journal)
         steps = ledger.open(CRITIC_LABEL)
-        critic, generator = CountedSteps(), CountedSteps()
 
-        def step(rows: Any, **more: Any) -> None:
-            if len(seen) == kill:
-                raise KeyboardInterrupt
-            seen.append(1)
-            steps.draw_normal_numbers(1)
-            critic()
+        class CriticStep(CountedSteps):
+            def __call__(self, *rows: Any, **more: Any) -> None:
+                if len(seen) == kill:
+                    raise KeyboardInterrupt
+                seen.append(1)
+                steps.draw_normal_numbers(1)
+                super().__call__()
 
-        step.variables = critic.variables  # type: ignore[attr-defined]
         try:
-            train_by(ledger, plan, steps, step, generator)
+            critic, generator = CriticStep(), CountedSteps()
+            train_by(ledger, plan, steps, critic, generator)
         finally:
             journal.close()
         return critic, generator, ledger

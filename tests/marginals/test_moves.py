@@ -146,14 +146,19 @@ def test_what_a_row_more_or_less_weighs_is_what_the_error_grows_by(axis):
         return float((np.square(rows - wanted) / np.sqrt(wanted + 1.0) + fee * rows).sum())
 
     price = 1.0 / np.sqrt(wanted + 1.0)
-    side = moves._Side(1 - axis, (3, 4), axis, wanted.ravel(), (wanted - rows).ravel(), price.ravel(), fee.ravel())
-    for first, second in np.ndindex(3, 4):
-        own, beside = np.array([(first, second)], np.int32).T[[axis, 1 - axis]]
-        for change in (1, -1):
-            after = rows.copy()
-            after[first, second] += change
-            grown = side.weigh(side.find_cells(own, beside), change)
-            assert grown == pytest.approx([find_error(after) - find_error(rows)])
+    of_cells = (part.ravel() for part in (wanted, wanted - rows, price, fee))
+    side = moves._Side(1 - axis, (3, 4), axis, *of_cells, np.empty((2, 12)))
+    side.weigh(slice(None))
+    for moved in range(2):
+        for first, second in np.ndindex(3, 4):
+            own, beside = np.array([(first, second)], np.int32).T[[axis, 1 - axis]]
+            for grown, change in zip(side.grown, (1, -1), strict=True):
+                after = rows.copy()
+                after[first, second] += change
+                assert grown[side.find_cells(own, beside)] == pytest.approx([find_error(after) - find_error(rows)])
+        if not moved:  # Then all of it again, of rows some of which have moved.
+            side.count(np.array([1, 1, 5]), np.array([0, 5, 11]))
+            rows.ravel()[:] = side.wanted - side.missing
     assert side.lay_out(side.wanted).shape == ((4, 3) if axis == 0 else (3, 4))
 
 

@@ -13,6 +13,7 @@ from dpwgan.critic.device import compile_step
 from dpwgan.critic.optimizers import Adam, WeightAverage, like
 from dpwgan.critic.plan import TrainingDesign
 from dpwgan.critic.private_step import count_entries, flatten, split_like
+from dpwgan.critic.weights import Kept
 from dpwgan.methods.published.networks import Inputs, Networks, draw_labelled
 from dpwgan.privacy.steps import Steps
 
@@ -134,7 +135,7 @@ class PlainPenaltyStep:
         self._adam.descend(tape.gradient(loss, self._networks.critic_weights))
 
 
-class PrivatePenaltyStep:
+class PrivatePenaltyStep(Kept):
     """A critic step by clipped, noised per-record gradients of all of the loss that a record is in, penalty included.
 
     Privacy: the batch is the one the caller drew by Poisson sampling. What a record adds to the sum is a function of
@@ -231,7 +232,7 @@ class PrivatePenaltyStep:
         self._descent.descend(noisy, tape.gradient(loss, self._networks.critic_weights), share=share)
 
 
-class ScoreClimb:
+class ScoreClimb(Kept):
     """The generator's step: up the critic's score. It sees the critic alone: post-processing, if the critic is private.
 
     Source: Gulrajani et al. 2017, arXiv:1704.00028, Algorithm 1, lines 11 and 12.
