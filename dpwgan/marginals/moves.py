@@ -91,7 +91,7 @@ class _Side(NamedTuple):
         table = cells.reshape(self.shape)
         return table.T if self.axis == 0 else table
 
-    def count(self, gone: Integers, come: Integers) -> None:
+    def note(self, gone: Integers, come: Integers) -> None:
         """Takes down that rows are gone from some cells and others have come. Shapes: (m,) each."""
         np.add.at(self.missing, gone, 1.0)
         np.subtract.at(self.missing, come, 1.0)
@@ -132,5 +132,5 @@ def _move(groups: Groups, attribute: int, side: _Side, sides: Sequence[_Side], *
         cells.append((gone, come))
     better = change < 0
     for each, (gone, come) in zip(sides, cells, strict=True):
-        each.count(gone[better], come[better])
+        each.note(gone[better], come[better])
     groups[moved[better], attribute] = new[better]

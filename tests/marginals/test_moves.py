@@ -157,7 +157,7 @@ def test_what_a_row_more_or_less_weighs_is_what_the_error_grows_by(axis):
                 after[first, second] += change
                 assert grown[side.find_cells(own, beside)] == pytest.approx([find_error(after) - find_error(rows)])
         if not moved:  # Then all of it again, of rows some of which have moved.
-            side.count(np.array([1, 1, 5]), np.array([0, 5, 11]))
+            side.note(np.array([1, 1, 5]), np.array([0, 5, 11]))
             rows.ravel()[:] = side.wanted - side.missing
     assert side.lay_out(side.wanted).shape == ((4, 3) if axis == 0 else (3, 4))
 
