@@ -22,7 +22,9 @@ from dpwgan.marginals.comparisons import (
     ALL,
     DIFFERENCE,
     MOST_PARTS,
+    POWERS,
     PRODUCT,
+    SIGNS,
     Comparison,
     Comparisons,
     Counts,
@@ -32,11 +34,13 @@ from dpwgan.marginals.comparisons import (
     find_gaps,
     find_groups,
     find_parents,
+    tell_apart,
 )
 from dpwgan.marginals.denoising import draw_towards
 from dpwgan.marginals.hanging import hangs_on
 from dpwgan.marginals.layout import Attribute
 from dpwgan.marginals.queries import expect_gains
+from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.rows import Rows, Sum
@@ -73,7 +77,7 @@ def _count(encoded: EncodedTable, coarsening: Coarsening, comparisons: Sequence[
     """How often numbers compare each way, by another column's groups, comparison after comparison, in one vector."""
     facts = coarsening.attributes
     compared = {place for each in comparisons for place in (each.own, *each.others)}
-    found = [np.zeros(3 * _count_groups(coarsening, each.by)) for each in comparisons]
+    found = [np.zeros(each.width * _count_groups(coarsening, each.by)) for each in comparisons]
     for chunk in cut(encoded.records):
         groups = {by: find_groups(encoded, coarsening, by, chunk) for by in {each.by for each in comparisons}}
         numbers = {place: Number.of(facts[place], facts[place].find_cells(encoded, chunk)) for place in compared}
@@ -82,14 +86,15 @@ def _count(encoded: EncodedTable, coarsening: Coarsening, comparisons: Sequence[
         for sides, same in itertools.groupby(zip(comparisons, found, strict=True), lambda each: each[0].sides):
             gaps, rows = find_gaps(numbers, sides)
             for each, total in same:
-                total += np.bincount(3 * groups[each.by][rows] + np.sign(gaps) + 1, minlength=len(total))
+                kinds = tell_apart(gaps, each.scales)
+                total += np.bincount(each.width * groups[each.by][rows] + kinds, minlength=len(total))
     return np.concatenate(found)
 
 
 def _count_own(encoded: EncodedTable, argument: dict[str, Any]) -> Counts:
     """Counts a worker's own rows."""
     named = argument["comparisons"]
-    comparisons = [Comparison(Sides(own, tuple(others), how), by) for (own, others, how), by in named]
+    comparisons = [Comparison(Sides(own, tuple(others), how), by, scales) for (own, others, how), by, scales in named]
     return _count(encoded, Coarsening.from_document(argument["coarsening"]), comparisons)
 
 
@@ -119,10 +124,10 @@ def ask_for_comparisons(
     """
     stddev = ledger.find(COMPARISON_ANSWER_LABEL).stddev
     every = list(_list_candidates(drafted, coarsening, numbers, records))
-    ends = np.cumsum([3 * _count_groups(coarsening, each.by) for each in every])[:-1]
+    ends = np.cumsum([each.width * _count_groups(coarsening, each.by) for each in every])[:-1]
 
     def split(flat: Counts) -> dict[Comparison, Counts]:
-        return {each: own.reshape(-1, 3) for each, own in zip(every, np.split(flat, ends), strict=True)}
+        return {each: own.reshape(-1, each.width) for each, own in zip(every, np.split(flat, ends), strict=True)}
 
     def expect() -> dict[Comparison, Counts]:
         drawn = replace(drafted, codes=drafted.codes.copy(), numbers=drafted.numbers.copy())
@@ -167,15 +172,15 @@ def _is_free(parents: Mapping[int, Sequence[int]], asked: Comparison) -> bool:
 
 
 def _find_shares(noisy: Counts, totals: Counts, *, stddev: float) -> Shares:
-    """The three shares in each group, drawn towards those of all groups together where noise explains the difference.
+    """The shares in each group, drawn towards those of all groups together where noise explains the difference.
 
-    Shapes: `noisy` (groups, 3), `totals` (groups,), how many records each is expected to have.
+    Shapes: `noisy` (groups, width), `totals` (groups,), how many records each is expected to have.
     """
-    of_all = np.maximum(noisy.sum(axis=0), 0.0)
+    of_all = project_on_simplex(noisy.sum(axis=0), np.ones(noisy.shape[1]), total=max(1.0, totals.sum()))
     hidden = _LEAST_STDDEVS * stddev * math.sqrt(len(noisy))
     if hidden <= _MOST_HIDDEN * of_all.sum():
         of_all[of_all < hidden] = 0.0
-    of_all = of_all / of_all.sum() if of_all.any() else np.full(3, 1 / 3)
+    of_all = of_all / of_all.sum() if of_all.any() else np.full(len(of_all), 1 / len(of_all))
     drawn = np.maximum(draw_towards(noisy, np.outer(totals, of_all), stddev=stddev), 0.0)
     drawn[drawn.sum(axis=1) <= 0] = of_all
     shares: Shares = (drawn / drawn.sum(axis=1, keepdims=True)).astype(np.float32)
@@ -211,7 +216,8 @@ def _list_candidates(
                 table = np.bincount(cells, minlength=3 * size).reshape(size, 3) / max(1, len(rows))
                 strengths[by] = np.abs(table - np.outer(table.sum(axis=1), table.sum(axis=0))).sum()
         columns = np.argsort(-strengths, kind="stable")[: min(_COLUMNS, len(facts) - 1)]
-        yield from (Comparison(sides, by) for by in (ALL, *np.sort(columns).tolist()))
+        for scales in (SIGNS, POWERS) if len(sides.others) == 1 else (SIGNS,):
+            yield from (Comparison(sides, by, scales) for by in (ALL, *np.sort(columns).tolist()))
 
 
 def _list_sides(units: Mapping[int, str], *, factors: Sequence[int]) -> Iterator[Sides]:

@@ -5,7 +5,6 @@ until as many as should be are below others, the same, or above (`dpwgan.margina
 Privacy: post-processing of released shares.
 """
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -38,7 +37,9 @@ _JOIN: dict[str, Callable[[Sequence[Integers]], Integers]] = {
     PRODUCT: lambda values: np.prod(values, axis=0),
 }
 
-_BELOW, _SAME, _ABOVE = range(3)
+SIGNS, POWERS = 1, 24
+"""How finely gaps are told apart on either side: by their sign alone, or by powers of two up to this one."""
+
 # How often numbers on the wrong side are drawn again.
 _TRIES = 10
 
@@ -57,10 +58,16 @@ class Sides(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """What is held against what, and the column by whose groups that is counted, or `ALL`."""
+    """What is held against what, the column by whose groups that is counted, or `ALL`, and how finely it is."""
 
     sides: Sides
     by: int = ALL
+    scales: int = SIGNS
+
+    @property
+    def width(self) -> int:
+        """How many kinds of gaps are told apart: those below, none, those above."""
+        return 2 * self.scales + 1
 
     @property
     def own(self) -> int:
@@ -80,10 +87,10 @@ class Comparison(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Comparisons:
-    """How often numbers are below others, the same or above. Privacy: released numbers alone.
+    """How often numbers are below others, the same or above, and how far. Privacy: released numbers alone.
 
-    `shares`: of each group of a comparison's column the three shares of rows where all numbers are there. No number is
-    compared twice, or hangs on itself by way of others. Shapes: (groups, 3).
+    `shares`: of each group of a comparison's column the shares of rows where all numbers are there. No number is
+    compared twice, or hangs on itself by way of others. Shapes: (groups, width).
     """
 
     shares: Mapping[Comparison, Shares] = field(default_factory=dict)
@@ -103,7 +110,8 @@ class Comparisons:
             kind, *places = name.split()
             if kind in _JOIN:
                 own, by, *others = map(int, places)
-                found[Comparison(Sides(own, tuple(others), kind), by)] = arrays[name]
+                shares = arrays[name]
+                found[Comparison(Sides(own, tuple(others), kind), by, shares.shape[-1] // 2)] = shares
         return cls(found)
 
     def is_sound(self, coarsening: Coarsening) -> bool:
@@ -114,7 +122,8 @@ class Comparisons:
             (1 <= len(asked.others) <= MOST_PARTS if asked.sides.how == SUM else len(asked.others) == 2)
             and all(place in facts and facts[place].levels for place in (asked.own, *asked.others))
             and not any(hangs_on(parents, place, asked.own) for place in asked.parents)
-            and shares.shape == (sizes.get(asked.by), 3)
+            and asked.scales in (SIGNS, POWERS)
+            and shares.shape == (sizes.get(asked.by), asked.width)
             and bool(np.all(shares >= 0) and np.allclose(shares.sum(axis=1), 1.0, atol=1e-3))
             for asked, shares in self.shares.items()
         )
@@ -131,7 +140,7 @@ class Comparisons:
             by = find_groups(encoded, coarsening, asked.by)[rows]
             # Parts that nothing else hangs on, or was made to hang on, may be drawn again as well.
             free = [place for place in asked.others if place not in known and place not in parents]
-            _draw_near(cells, asked, rows[shares[by, _SAME] > 0.5], free=free, coarsening=coarsening, rng=rng)
+            _draw_near(cells, asked, rows[shares[by, asked.scales] > 0.5], free=free, coarsening=coarsening, rng=rng)
             old, wanted = cells[asked.own][rows], _find_wanted(cells, asked, facts)[rows]
             cells[asked.own][rows] = _settle(old, wanted, by, shares, part=parts[asked.own], own=own, rng=rng)
             for place in (asked.own, *free):
@@ -168,6 +177,13 @@ def find_gaps(numbers: Mapping[int, Number], sides: Sides) -> tuple[Integers, In
     """How far a number lies above the other side, and in which rows: those that have all numbers. Shapes: (m,) each."""
     rows = np.flatnonzero(np.logical_and.reduce([numbers[place].is_there for place in (sides.own, *sides.others)]))
     return numbers[sides.own].values[rows] - sides.join([numbers[place].values[rows] for place in sides.others]), rows
+
+
+def tell_apart(gaps: Integers, scales: int) -> Integers:
+    """Numbers the kind of each gap: 0 for those farthest below, `scales` for none. Shapes: (n,)."""
+    powers = np.frexp(np.abs(gaps).astype(np.float64))[1]  # 1 is of the first power, 2 and 3 of the second
+    kinds: Integers = scales + np.sign(gaps) * np.minimum(powers, scales)
+    return kinds
 
 
 def _find_wanted(cells: Mapping[int, Integers], asked: Comparison, facts: Sequence[Attribute]) -> Integers:
@@ -216,76 +232,59 @@ def _settle(
     own: Attribute,
     rng: np.random.Generator,
 ) -> Integers:
-    """Draws cells again so that as many as should are the wanted ones, below and above them.
+    """Draws cells again so that their gaps from the wanted ones are of each kind as often as they should.
 
+    Those that are wanted first, of rows that need not leave their group for it; then others, as chance has them within
+    their groups; then by gaps of the kinds that are lacking, within groups as long as that can be.
     Shapes: `cells`, `wanted` and `by`, a group, (n,).
     """
-    count = functools.partial(np.bincount, minlength=len(shares))
-    groups, settled = part.find_groups(cells), cells.copy()
-    is_legal, is_near = (wanted >= own.codes) & (wanted < own.cells), _are_near(wanted, groups, part=part, own=own)
-    # The same are rows that are already, then those that need not leave their group, then others.
-    order = np.lexsort((rng.random(len(cells)), ~is_near, ~is_legal, cells != wanted, by))
-    of_all = count(by)
-    quota = np.floor(of_all * shares[:, _SAME] + rng.random(len(shares)))
-    is_same = np.zeros(len(cells), np.bool_)
-    is_same[order] = np.arange(len(cells)) - (np.cumsum(of_all) - of_all)[by[order]] < quota[by[order]]
-    is_same &= is_legal
-    settled[is_same] = wanted[is_same]
-    rest = np.flatnonzero(~is_same)
-    _part_sides(settled, wanted, rest, by, shares, groups=groups, part=part, own=own, rng=rng)
+    width, groups, settled = shares.shape[1], part.find_groups(cells), cells.copy()
+    scales = width // 2
+    of_all = np.bincount(by, minlength=len(shares))[:, np.newaxis]
+    ends = np.minimum(np.floor(np.cumsum(shares, axis=1) * of_all + rng.random((len(shares), 1))), of_all)
+    ends[:, -1:] = of_all
+    lacking = np.diff(ends, axis=1, prepend=0.0).astype(np.int64)
+    rest = np.arange(len(cells))
+
+    def take(drawn: Integers, is_hit: Flags | bool) -> None:
+        """Settles rows of the rest for what was drawn, as many of each kind as are lacking."""
+        nonlocal rest
+        hits = rng.permutation(np.flatnonzero(is_hit & (drawn >= own.codes) & (drawn < own.cells)))
+        kinds = width * by[rest[hits]] + tell_apart(drawn[hits] - wanted[rest[hits]], scales)
+        order = np.argsort(kinds, kind="stable")
+        hits, kinds = hits[order], kinds[order]
+        counts = np.bincount(kinds, minlength=lacking.size)
+        kept = np.arange(len(hits)) - (np.cumsum(counts) - counts)[kinds] < lacking.ravel()[kinds]
+        hits, kinds = hits[kept], kinds[kept]
+        settled[rest[hits]] = drawn[hits]
+        lacking.ravel()[:] -= np.bincount(kinds, minlength=lacking.size)
+        is_left = np.ones(len(rest), np.bool_)
+        is_left[hits] = False
+        rest = rest[is_left]
+
+    take(wanted, cells == wanted)
+    take(wanted[rest], _are_near(wanted[rest], groups[rest], part=part, own=own))
+    for turn in range(3 * _TRIES):
+        if turn < _TRIES:
+            drawn = part.draw_cells(groups[rest], rng=rng) if turn else cells[rest]
+            take(drawn, drawn != wanted[rest])
+            continue
+        # Each row is given a kind that its group lacks: there are as many of these as rows are left.
+        rest = rest[np.lexsort((rng.random(len(rest)), by[rest]))]
+        kinds = np.repeat(np.arange(lacking.size), lacking.ravel())
+        drawn = wanted[rest] + _draw_gaps(kinds % width - scales, settled - wanted, scales=scales, rng=rng)
+        take(drawn, turn >= 2 * _TRIES or _are_near(drawn, groups[rest], part=part, own=own))
     return settled
 
 
-def _part_sides(
-    settled: Integers,
-    wanted: Integers,
-    rest: Integers,
-    by: Integers,
-    shares: Counts,
-    *,
-    groups: npt.NDArray[np.int32],
-    part: AttributeGroups,
-    own: Attribute,
-    rng: np.random.Generator,
-) -> None:
-    """Draws the `rest` of the cells again, in place, so that as many as should are below the wanted ones, and above.
+def _draw_gaps(kinds: Integers, others: Integers, *, scales: int, rng: np.random.Generator) -> Integers:
+    """Draws a gap of each kind: all of a power alike, and as large as some of the `others` where signs are all.
 
-    Within their groups, some times; then such as lie as far from the wanted ones as others that are on this side.
+    Shapes: `kinds` (n,), below 0 for those below.
     """
-    count = functools.partial(np.bincount, minlength=len(shares))
-    of_rest, sides = count(by[rest]), shares[:, [_BELOW, _ABOVE]]
-    lower = np.divide(sides[:, 0], sides.sum(axis=1), out=np.full(len(sides), 0.5), where=sides.sum(axis=1) > 0)
-    below = np.floor(of_rest * lower + rng.random(len(shares)))
-    for turn in range(_TRIES + 1):
-        signs = np.sign(settled[rest] - wanted[rest])
-        lacking = np.stack([below - count(by[rest[signs < 0]]), of_rest - below - count(by[rest[signs > 0]])])
-        side = np.select([lacking[0] > 0, lacking[1] > 0], [-1, 1], 0)
-        moved = rest[(side[by[rest]] != 0) & (signs != side[by[rest]])]
-        if not len(moved):
-            return
-        if turn < _TRIES:
-            drawn = part.draw_cells(groups[moved], rng=rng)
-        else:
-            drawn = wanted[moved] + _draw_gaps(by[moved], side, rest, settled - wanted, by, rng=rng)
-        is_hit = (np.sign(drawn - wanted[moved]) == side[by[moved]]) & (drawn >= own.codes) & (drawn < own.cells)
-        hits = np.flatnonzero(is_hit)
-        hits = hits[np.argsort(by[moved[hits]], kind="stable")]
-        of_hits = count(by[moved[hits]])
-        places = np.arange(len(hits)) - (np.cumsum(of_hits) - of_hits)[by[moved[hits]]]
-        most = np.where(side < 0, *lacking)
-        hits = hits[places < most[by[moved[hits]]]]
-        settled[moved[hits]] = drawn[hits]
-
-
-def _draw_gaps(
-    groups: Integers, side: Integers, rest: Integers, gaps: Integers, by: Integers, *, rng: np.random.Generator
-) -> Integers:
-    """Draws, of each of some groups, the gap of a row of the `rest` on its side; 0 if there is none. Shapes: (m,)."""
-    giving = rest[np.sign(gaps[rest]) == side[by[rest]]]
-    giving = giving[np.argsort(by[giving], kind="stable")]
-    counts = np.bincount(by[giving], minlength=len(side))
-    chosen = (np.cumsum(counts) - counts)[groups] + (rng.random(len(groups)) * counts[groups]).astype(np.int64)
-    if not len(giving):
-        return np.zeros(len(groups), np.int64)
-    drawn: Integers = np.where(counts[groups] > 0, gaps[giving[np.minimum(chosen, len(giving) - 1)]], 0)
-    return drawn
+    least = 1 << np.maximum(np.abs(kinds) - 1, 0)
+    sizes = least + (rng.random(len(kinds)) * least).astype(np.int64)
+    if scales == SIGNS and others.any():
+        sizes = rng.choice(np.abs(others[others != 0]), len(kinds))
+    gaps: Integers = np.sign(kinds) * sizes
+    return gaps
