@@ -41,7 +41,7 @@ import pandas as pd  # noqa: E402
 
 from benchmarks import scores  # noqa: E402
 from dpwgan.app.api import Synthesizer  # noqa: E402
-from dpwgan.marginals import anchor, queries  # noqa: E402
+from dpwgan.marginals import anchor_plan, queries  # noqa: E402
 from dpwgan.privacy.noise_source import NoiseSource  # noqa: E402
 from dpwgan.privacy.release import Noisy, Release  # noqa: E402
 
@@ -59,9 +59,9 @@ def without_noise() -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(mock.patch.object(NoiseSource, "add_noise", release))
         stack.enter_context(mock.patch.object(queries, "denoise", lambda noisy, expected, **more: noisy))
-        stack.enter_context(mock.patch.object(anchor, "_LEAST_STDDEVS", 1e-6))
-        weight = anchor._INFORMATION_WEIGHT / 10
-        stack.enter_context(mock.patch.object(anchor, "_INFORMATION_WEIGHT", weight))
+        stack.enter_context(mock.patch.object(anchor_plan, "_LEAST_STDDEVS", 1e-6))
+        weight = anchor_plan._INFORMATION_WEIGHT / 10
+        stack.enter_context(mock.patch.object(anchor_plan, "_INFORMATION_WEIGHT", weight))
         yield
 
 
@@ -79,23 +79,23 @@ def without_selection_error() -> Iterator[None]:
 @contextlib.contextmanager
 def with_more_codes() -> Iterator[None]:
     """Gives the last fit more codes."""
-    choose = anchor.AnchorDesign.choose_codes
-    with mock.patch.object(anchor.AnchorDesign, "choose_codes", lambda plan, width: MORE * choose(plan, width)):
+    choose = anchor_plan.AnchorDesign.choose_codes
+    with mock.patch.object(anchor_plan.AnchorDesign, "choose_codes", lambda plan, width: MORE * choose(plan, width)):
         yield
 
 
 @contextlib.contextmanager
 def with_more_steps() -> Iterator[None]:
     """Gives the last fit more steps."""
-    steps = anchor.AnchorDesign.fit_steps
-    with mock.patch.object(anchor.AnchorDesign, "fit_steps", property(lambda plan: MORE * steps.__get__(plan))):
+    steps = anchor_plan.AnchorDesign.fit_steps
+    with mock.patch.object(anchor_plan.AnchorDesign, "fit_steps", property(lambda plan: MORE * steps.__get__(plan))):
         yield
 
 
 @contextlib.contextmanager
 def with_all_pairs() -> Iterator[None]:
     """Takes all two-way marginals at once for those that are asked for one by one."""
-    lay_out = anchor.lay_out_anchor
+    lay_out = anchor_plan.lay_out_anchor
 
     def lay_out_moments(*arguments: Any, **more: Any) -> Any:
         return lay_out(*arguments, **{**more, "kind": "moments"})

@@ -26,7 +26,8 @@ import numpy.typing as npt
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from dpwgan.marginals.anchor import AnchorDesign, Noise, fit_anchor, plan_anchor  # noqa: E402
+from dpwgan.marginals.anchor import fit_anchor  # noqa: E402
+from dpwgan.marginals.anchor_plan import AnchorDesign, Noise, plan_anchor  # noqa: E402
 from dpwgan.marginals.settings import AnchorSettings  # noqa: E402
 from dpwgan.plan import Plan  # noqa: E402
 from dpwgan.privacy.budget import Budget, NeighboringRelation  # noqa: E402

@@ -1,27 +1,24 @@
 """The anchor: a mixture of codes fitted to released marginals, a method by itself and what a critic starts from.
 
-Privacy: `plan_anchor` fixes every release, its noise and its count from public facts; `fit_anchor` charges each before
-it happens. What is not a release is made of releases.
+Privacy: `dpwgan.marginals.anchor_plan` fixes every release, its noise and its count from public facts; `fit_anchor`
+charges each before it happens. What is not a release is made of releases.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
+from dpwgan.marginals.anchor_plan import ONE_WAYS_LABEL, AnchorDesign
 from dpwgan.marginals.code_information import CodeInformation
 from dpwgan.marginals.comparison_questions import (
-    COMPARISON_ANSWER_LABEL,
-    COMPARISON_SELECTION_LABEL,
     DRAFTED_ROWS,
     ask_for_comparisons,
-    find_compared,
 )
 from dpwgan.marginals.comparisons import Comparisons
 from dpwgan.marginals.details import Details, ask_for_details, find_codes
@@ -29,453 +26,24 @@ from dpwgan.marginals.emptiness import find_empty
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities, ReleasedLoss
 from dpwgan.marginals.markov_tree import Edge
-from dpwgan.marginals.merging import MOST_CELLS
 from dpwgan.marginals.mixture import CodeGenerator, FitProgress, Mixture, fit, fit_on
 from dpwgan.marginals.mixture_sampler import MixtureSampler
-from dpwgan.marginals.one_ways import OneWayPlan, plan_one_ways
-from dpwgan.marginals.pairs import MOMENTS_LABEL, measure_moments, plan_moments
-from dpwgan.marginals.queries import ANSWER_SENSITIVITY, QueryDiscriminator, plan_queries
+from dpwgan.marginals.pairs import MOMENTS_LABEL, measure_moments
+from dpwgan.marginals.queries import QueryDiscriminator
 from dpwgan.marginals.released import ReleasedTable, release_groups
-from dpwgan.marginals.settings import AnchorSettings
 from dpwgan.marginals.zeros import ForbiddenMass
-from dpwgan.plan import Cost, Plan
-from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.certificate import Certificate
-from dpwgan.privacy.events import Gaussian
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.privacy.release import Release
-from dpwgan.privacy.terms import AccountantChoice, Terms
-from dpwgan.table.encoded import EncodedTable, TableShape
+from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.rows import Rows
 
-Kind = Literal["queries", "moments", "one-ways"]
-Noise = Literal["laplace", "gaussian"]
 Progress = Callable[[int, int, float], None]
 
-ONE_WAYS_LABEL = "one-way counts"
 _DETAILS_ACT, _COMPARISONS_ACT = "details", "comparisons"
-
-# The strength of a budget is n times the root of 2 rho: the number of records over the noise of a lone count.
-# Shares of the budget, in units of zero-concentrated privacy (rho), which add up. One-ways are a part of every marginal
-# and say which groups are worth counting. They get the cells of all columns over the strength: their noise is then the
-# same part of a cell's stddev over the columns' cells, and answers, which say something of one-ways too, get the rest.
-# A selection only has to find one of the worst marginals.
-_LEAST_ONE_WAYS, _MOST_ONE_WAYS = 0.15, 0.8
-SELECTION_SHARE = 0.05
-# Strength that a marginal beyond one-ways needs: where there is less, the tree stays a forest.
-_STRENGTH_A_QUESTION = 20.0
-_LEAST_QUESTIONS = 2
-# Groups hold this many stddevs of an answer's noise at least: a cell of a pair holds a fraction of that.
-_LEAST_STDDEVS = 3.0
-# Where columns are few, one of categories may have more groups than others, up to so many: codes beyond share groups.
-_MOST_GROUPS, _MOST_GROUPS_OF_ALL = 512, 4_096
-# Of columns that have more codes than groups, one of so many has its codes told apart within these: in the others a few
-# codes hold nearly all records.
-_DETAILED_A_DETAIL = 3
-# Numbers of more levels than there may be groups are compared with others, so often at most. What is looked for is of
-# many rows: so many times the noise of other answers will do.
-_MOST_COMPARISONS, _COMPARISON_NOISE = 10, 4.0
-# Beyond the tree: rounds that pay at a strength of 1, with its root.
-_ROUNDS_FACTOR = 0.4
-# So many at most, or a quarter of the pairs if that is more, and of few columns so many for each: beyond it is larger
-# marginals that are asked for, or the same again, which take long to fit to and change little.
-_MOST_ROUNDS, _MOST_ROUNDS_OF_ALL, _ROUNDS_AN_ATTRIBUTE = 80, 160, 5
-_PAIRS_A_ROUND = 4
-# Questions go by the same scores, and their answers are fitted together, where rounds are many, or columns, so that
-# those which are worst seldom have to do with each other; by pairs of columns as long as so many turns are left.
-_MOST_TURNS = 80
-_COLUMNS_A_QUESTION, _PAIRS_A_QUESTION, _LEAST_TURNS = 16, 300, 10
-# Three-way marginals pay where the noise of an answer is far below a group.
-_STRENGTH_FOR_THREE_WAYS = 3_000.0
-# Larger ones pay where all their cells have this strength; columns of few cells are asked for more often, too.
-_STRENGTH_A_CELL = 25.0
-_MOST_WAYS = 5
-_FEW_CELLS = 4.0
-# What a nat between codes and columns weighs for each record, at a strength of 1: the weaker the noise, the less of an
-# answer is left to chance and the more of what was not asked for shows. A weight of w moves an answer of stddev s by
-# some w s stddevs: no more than so many, or large tables would not be nearer to the truth than small ones.
-_INFORMATION_WEIGHT = 1e-6
-_MOST_STDDEVS_MOVED = 2.0
 # What mass on combinations that a rule forbids weighs: so many times what it costs to be a stddev off an answer there.
 # More would keep codes of two kinds from ever changing places, and what is left is mended in each code's rows.
 _FORBIDDEN_WEIGHT = 5.0
-# Codes: so many, or for each group, whose pairs they have to tell apart, two, or one for each such strength up to six;
-# and so many cells of theirs.
-_MOST_CODES, _MOST_CODE_CELLS = 3_000, 16_000_000
-_LEAST_CODES_A_GROUP, _MOST_CODES_A_GROUP, _STRENGTH_A_CODE = 2.0, 6.0, 20_000.0
-_LEAST_CODES = 500
-# Weak answers are met by few codes.
-_CODES_FACTOR = 2.0
-# Steps after each turn's answers; half as many, twice as long, where the last fit is short.
-_TURN_STEPS, _TURN_RATE = 10, 0.7
-# Steps of the last fit. Where the noise is strong, more of them fit to it; from a strength on, it is their number that
-# answers are missed by.
-_FIT_STEPS, _MOST_FIT_STEPS = 300, 500
-_STRENGTH_FOR_STEPS = 20_000.0
-# Of many cells of codes there are fewer steps, and longer ones: codes are records of a tree at first, and of a wide
-# table more such records say more than steps do.
-_LEAST_FIT_STEPS, _MOST_STEPPED_CELLS = 50, 1e9
-
-# Time, measured as CPU seconds of two busy cores on the tables adult, ACS, IPUMS, RAND HIE and made-up censuses of 98
-# columns, at epsilon 1, by benchmarks/estimates.py. Groups that a number had, and that columns of many codes had: all
-# that are common, and of the rest as many as the root of them.
-_LIKELY_NUMBERS = 24.0
-_LIKELY_CODES, _LIKELY_RARE = 16.0, 2.5
-# One-way counts and their groups: the start-up of what they need, and each attribute.
-_SECONDS_OF_ONE_WAYS = 0.3
-_SECONDS_AN_ATTRIBUTE = 1.3e-3
-# A row's part in the counts of all pairs, over the square of the columns.
-_SECONDS_A_PAIR = 1.5e-9
-# A code's group in a step of the fit, and a code's part in one count that is compared with an answer.
-_SECONDS_A_CELL = 9e-9
-_SECONDS_AN_ANSWER = 1.5e-10
-
-
-@dataclass(frozen=True, kw_only=True)
-class AnchorDesign:
-    """Every release of an anchor, fixed before a row is read.
-
-    `share` is the one-way counts', `edges` are the pairs of the tree, `rounds` the marginals asked for after it.
-    `detailed`: the attributes whose codes may be told apart within groups; `compared`: whose numbers are compared.
-    Units: `scale` s stands for rho = 1/(2 s^2) in all; noise multipliers are noise stddevs over sensitivities. Where
-    one-way counts are all there is they may be `pure`: with Laplace noise, and s stands for epsilon = 1/s.
-    """
-
-    shape: TableShape
-    settings: AnchorSettings
-    kind: Kind
-    one_way_plan: OneWayPlan
-    share: float
-    edges: int
-    rounds: int
-    ways: int
-    scale: float
-    pure: bool = False
-    detailed: tuple[int, ...] = ()
-    compared: tuple[int, ...] = ()
-
-    @property
-    def attributes(self) -> int:
-        """Number of attributes."""
-        return len(self.one_way_plan.attributes)
-
-    @property
-    def strength(self) -> float:
-        """The number of records over the noise that a lone count would have."""
-        return self.shape.records / self.scale
-
-    @property
-    def queries(self) -> int:
-        """Number of marginals asked for one at a time: the tree's, the rounds' and those of codes within groups."""
-        return self.edges + self.rounds + self.details
-
-    @property
-    def details(self) -> int:
-        """How often codes are told apart within their groups, if released counts leave any to be."""
-        return math.ceil(len(self.detailed) / _DETAILED_A_DETAIL)
-
-    @property
-    def comparisons(self) -> int:
-        """How often it is asked how a number compares with others: for each but one, on which all others may hang."""
-        return min(_MOST_COMPARISONS, max(0, len(self.compared) - 1))
-
-    @property
-    def _cost_of_questions(self) -> float:
-        """What all questions cost, in marginals: comparisons have selections as these have."""
-        of_comparison = SELECTION_SHARE + (1.0 - SELECTION_SHARE) / _COMPARISON_NOISE**2
-        return max(1.0, self.queries + self.comparisons * of_comparison)
-
-    @property
-    def turns(self) -> int:
-        """How often codes are fitted to new answers: to some at once, where there are many."""
-        # Where released counts leave no codes to be told apart, further marginals are asked for.
-        most = self.rounds + self.details
-        by_pairs = min(math.comb(self.attributes, 2) // _PAIRS_A_QUESTION, most // _LEAST_TURNS)
-        by_columns = max(self.attributes // _COLUMNS_A_QUESTION, by_pairs)
-        at_once = max(math.ceil(most / _MOST_TURNS), by_columns, 1)
-        return math.ceil(most / at_once)
-
-    @property
-    def fit_steps(self) -> int:
-        """Number of steps of the last fit. Privacy: of public facts alone."""
-        if self.settings.fit_steps is not None:
-            return self.settings.fit_steps
-        chosen = min(_MOST_FIT_STEPS, max(_FIT_STEPS, round(_FIT_STEPS * self.strength / _STRENGTH_FOR_STEPS)))
-        width = max(2, round(self.likely_width))
-        few = round(_MOST_STEPPED_CELLS / (self.choose_codes(width) * width))
-        return min(chosen, max(_LEAST_FIT_STEPS, few))
-
-    @property
-    def fit_learning_rate(self) -> float:
-        """The rate of the last fit: that which was asked for, of steps that are few by plan a larger one."""
-        longer = 1.0 if self.settings.fit_steps else max(1.0, _FIT_STEPS / self.fit_steps)
-        return self.settings.fit_learning_rate * longer
-
-    @property
-    def is_short(self) -> bool:
-        """Whether the last fit has few steps by plan, so that it misses answers."""
-        return self.fit_learning_rate > self.settings.fit_learning_rate
-
-    @property
-    def turn_steps(self) -> int:
-        """Number of steps after the tree, and after each turn."""
-        return _TURN_STEPS // 2 if self.is_short else _TURN_STEPS
-
-    @property
-    def one_ways_share(self) -> float:
-        """The one-way counts' share of rho."""
-        return self.share if self.kind != "one-ways" and self.attributes > 1 else 1.0
-
-    @property
-    def one_ways_noise_multiplier(self) -> float:
-        """Noise of the one-way counts over their joint sensitivity."""
-        return self.scale / math.sqrt(self.one_ways_share)
-
-    @property
-    def selection_epsilon(self) -> float:
-        """Epsilon of one selection: (epsilon^2/8)-zCDP each."""
-        share = (1.0 - self.one_ways_share) * SELECTION_SHARE
-        return 2.0 * math.sqrt(share / self._cost_of_questions) / self.scale
-
-    @property
-    def answer_noise_multiplier(self) -> float:
-        """Noise of one answer, in counts; of the joint release for the moments; none is asked for beside one-ways."""
-        share = 1.0 - self.one_ways_share
-        if share == 0.0:
-            return math.inf
-        if self.kind == "queries":
-            share *= 1.0 - SELECTION_SHARE
-        return self.scale * math.sqrt(self._cost_of_questions / share)
-
-    @property
-    def answer_stddev(self) -> float:
-        """Stddev of the noise on a count of an answer, in counts."""
-        pairs = self.attributes * (self.attributes - 1) / 2
-        return self.answer_noise_multiplier * (ANSWER_SENSITIVITY if self.kind == "queries" else math.sqrt(pairs))
-
-    @property
-    def information_weight(self) -> float:
-        """What a nat between codes and columns weighs against one of a record's likelihood."""
-        if self.settings.information_weight is not None:
-            return self.settings.information_weight
-        return min(_INFORMATION_WEIGHT * self.strength, _MOST_STDDEVS_MOVED / self.answer_stddev)
-
-    @property
-    def releases(self) -> list[Release]:
-        """What to reserve in the ledger."""
-        lines = self.one_way_plan.plan_releases(
-            ONE_WAYS_LABEL, noise_multiplier=self.one_ways_noise_multiplier, pure=self.pure
-        )
-        if self.kind == "moments" and self.attributes > 1:
-            lines.append(plan_moments(noise_multiplier=self.answer_noise_multiplier))
-        if self.queries:
-            lines += plan_queries(
-                self.queries,
-                selection_epsilon=self.selection_epsilon,
-                answer_noise_multiplier=self.answer_noise_multiplier,
-            )
-        if self.comparisons:
-            lines += plan_queries(
-                self.comparisons,
-                selection_epsilon=self.selection_epsilon,
-                answer_noise_multiplier=_COMPARISON_NOISE * self.answer_noise_multiplier,
-                labels=(COMPARISON_SELECTION_LABEL, COMPARISON_ANSWER_LABEL),
-            )
-        return lines
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The column of each attribute."""
-        return tuple(attribute.column for attribute in self.one_way_plan.attributes)
-
-    @property
-    def most_sizes(self) -> tuple[int, ...]:
-        """The most groups that each attribute can have: what memory is planned for."""
-        return tuple(
-            min(attribute.cells, MOST_CELLS if attribute.levels else self.most_groups)
-            for attribute in self.one_way_plan.attributes
-        )
-
-    @property
-    def most_groups(self) -> int:
-        """The most groups that an attribute without a number can have. Privacy: of public facts alone."""
-        return max(MOST_CELLS, min(_MOST_GROUPS, _MOST_GROUPS_OF_ALL // max(1, self.attributes)))
-
-    @property
-    def most_width(self) -> int:
-        """The most groups that all attributes together can have: what memory is planned for."""
-        return sum(self.most_sizes)
-
-    @property
-    def likely_width(self) -> float:
-        """About how many groups all attributes together will have: what time is planned for.
-
-        Privacy: of public facts alone; how many there are is found in released counts.
-        """
-        seen = max(2.0, self.shape.records / (2.0 * _LEAST_STDDEVS * self.answer_stddev))
-        return sum(
-            min(seen, _LIKELY_NUMBERS, attribute.levels)
-            + min(seen, attribute.codes, _LIKELY_CODES + _LIKELY_RARE * math.sqrt(attribute.codes))
-            for attribute in self.one_way_plan.attributes
-        )
-
-    def choose_codes(self, width: int) -> int:
-        """Chooses how many codes the fitted generator has. Privacy: of the number of groups, which is released."""
-        of_each_group = min(_MOST_CODES_A_GROUP, max(_LEAST_CODES_A_GROUP, self.strength / _STRENGTH_A_CODE))
-        most = max(_MOST_CODES, round(of_each_group * width))
-        most = min(most, _MOST_CODE_CELLS // max(1, width), round(_CODES_FACTOR * self.strength))
-        return self.settings.codes or max(_LEAST_CODES, most)
-
-    @property
-    def fit_ticks(self) -> int:
-        """Number of fit steps in all."""
-        if self.kind == "one-ways" or self.attributes < 2:
-            return 0
-        return (self.turns + 1) * self.turn_steps * (self.kind == "queries") + self.fit_steps
-
-    @property
-    def cost(self) -> Cost:
-        """Rows of groups, pairs of groups, codes and their copies; the time of the releases and of the fit."""
-        width = self.most_width if self.fit_ticks else 0
-        group_bytes = np.min_scalar_type(max(self.most_sizes, default=1) - 1).itemsize
-        return Cost(
-            row_bytes=(group_bytes * self.attributes + 2 * len(self.detailed)) * self.shape.records
-            + self.shape.row_bytes,
-            working_bytes=48 * self.one_way_plan.most_cells + 20 * width**2 + 4 * 11 * self.choose_codes(width) * width,
-            seconds=self._estimate_seconds(),
-        )
-
-    def _estimate_seconds(self) -> float:
-        one_ways = _SECONDS_OF_ONE_WAYS + self.attributes * _SECONDS_AN_ATTRIBUTE
-        if not self.fit_ticks:
-            return one_ways
-        width = max(2.0, self.likely_width)
-        codes = self.choose_codes(round(width))
-        answers = self.queries * (width / self.attributes) ** 2 if self.kind == "queries" else width**2 / 2
-        step_of_a_code = width * _SECONDS_A_CELL + answers * _SECONDS_AN_ANSWER
-        stepping = codes * self.fit_ticks * step_of_a_code
-        return one_ways + self.shape.records * self.attributes**2 * _SECONDS_A_PAIR + stepping
-
-    def summary(self) -> dict[str, Any]:
-        """The settings, those asked for and those chosen, as JSON-able pairs."""
-        chosen = {"rounds": self.rounds, "ways": self.ways} if self.kind == "queries" else {}
-        if self.kind == "one-ways":
-            return {"one_ways_noise_multiplier": self.one_ways_noise_multiplier}
-        return {
-            **{key: value for key, value in asdict(self.settings).items() if value is not None},
-            **chosen,
-            "fit_steps": self.fit_steps,
-            "fit_learning_rate": self.fit_learning_rate,
-            "information_weight": self.information_weight,
-            "anchor": self.kind,
-            "one_ways_noise_multiplier": self.one_ways_noise_multiplier,
-            "answer_noise_multiplier": self.answer_noise_multiplier,
-        }
-
-
-def lay_out_anchor(
-    shape: TableShape, terms: Terms, *, kind: Kind, settings: AnchorSettings, share: float = 1.0
-) -> AnchorDesign:
-    """Fixes the releases and how often each happens, where all of them have `share` of the budget, in units of rho.
-
-    The scale is still that of a lone release: the caller calibrates it together with whatever else the run releases.
-    Privacy: sees public facts only. Raises: PrivacyError if the budget cannot be met.
-    """
-    # How far a lone count would stand out of its noise decides how many marginals are worth asking for.
-    lone = terms.find_noise_scale(MOMENTS, lambda scale: [(Gaussian(noise_multiplier=scale), 1)])
-    strength = shape.records * math.sqrt(share) / lone
-    one_way_plan = plan_one_ways(shape.spans)
-    attributes = len(one_way_plan.attributes)
-    cells, joined = _count_cells(one_way_plan), max(0, attributes - 1)
-    questions = max(_LEAST_QUESTIONS, round(strength / _STRENGTH_A_QUESTION))
-    rounds = settings.rounds
-    if rounds is None:
-        often = _ROUNDS_FACTOR * max(1.0, _FEW_CELLS / cells)
-        rounds = min(_limit_rounds(attributes), round(often * math.sqrt(strength)), max(0, questions - joined))
-    design = AnchorDesign(
-        shape=shape,
-        settings=settings,
-        kind=kind,
-        one_way_plan=one_way_plan,
-        share=min(max(_LEAST_ONE_WAYS, attributes * cells / strength), _MOST_ONE_WAYS),
-        edges=min(questions, joined) if kind == "queries" else 0,
-        rounds=rounds if attributes > 2 and kind == "queries" else 0,
-        ways=min(attributes, settings.ways or _choose_ways(strength, cells)),
-        scale=lone / math.sqrt(share),
-    )
-    if not design.queries:
-        return design
-    compared: tuple[int, ...] = ()
-    if design.rounds and not design.is_short:
-        # After a short fit rows are moved to answers, which numbers drawn again would undo.
-        compared = find_compared(one_way_plan.attributes, least_levels=MOST_CELLS + 1)
-    return replace(design, detailed=_choose_detailed(design), compared=compared)
-
-
-def _choose_detailed(design: AnchorDesign) -> tuple[int, ...]:
-    """Chooses the attributes that have more codes than groups, where the first of those beyond stands out of an answer.
-
-    That is, if codes are as unequal as Zipf's law has them. Privacy: of public facts alone.
-    """
-    most, least = design.most_groups, _LEAST_STDDEVS * design.answer_stddev
-    return tuple(
-        place
-        for place, attribute in enumerate(design.one_way_plan.attributes)
-        if not attribute.levels
-        and attribute.codes > most
-        and design.shape.records >= least * most * math.log(attribute.codes)
-    )
-
-
-def _limit_rounds(attributes: int) -> int:
-    """Limits the rounds. Privacy: sees public facts only."""
-    usual = min(_MOST_ROUNDS, _ROUNDS_AN_ATTRIBUTE * attributes)
-    return min(_MOST_ROUNDS_OF_ALL, max(usual, math.comb(attributes, 2) // _PAIRS_A_ROUND))
-
-
-def _choose_ways(strength: float, cells: float) -> int:
-    """Chooses how many attributes a marginal may have. Privacy: sees public facts only."""
-    least = 3 if strength >= _STRENGTH_FOR_THREE_WAYS else 2
-    ways = math.log(max(1.0, strength / _STRENGTH_A_CELL)) / math.log(cells)
-    return max(least, min(_MOST_WAYS, int(ways)))
-
-
-def _count_cells(plan: OneWayPlan) -> float:
-    """The geometric mean of the attributes' cells, 2 at least: a marginal of k has about its k-th power."""
-    logs = [math.log(max(2, min(attribute.cells, MOST_CELLS))) for attribute in plan.attributes]
-    return math.exp(sum(logs) / max(1, len(logs))) if logs else 2.0
-
-
-def plan_anchor(
-    shape: TableShape, terms: Terms, *, kind: Kind, settings: AnchorSettings, noise: Noise | None = None
-) -> Plan[AnchorDesign]:
-    """Fixes the releases of a run that has no others, and their noise.
-
-    Privacy: sees public facts only.
-    Raises: UsageError for an unknown rule, PrivacyError if the budget cannot be met.
-    """
-    design, choice = calibrate_anchor(lay_out_anchor(shape, terms, kind=kind, settings=settings), terms, noise=noise)
-    return Plan(design=design, shape=shape, choice=choice)
-
-
-def calibrate_anchor(
-    first: AnchorDesign, terms: Terms, *, noise: Noise | None = None
-) -> tuple[AnchorDesign, AccountantChoice]:
-    """The design with the least noise that a run without other releases may have.
-
-    Few histograms have less of it with Laplace noise, whose stddev grows with their number and not with its root.
-    `noise` of one-way counts that are all there is may be asked for.
-    Privacy: a choice of public facts. Raises: PrivacyError if the budget cannot be met.
-    """
-
-    def calibrate(design: AnchorDesign) -> tuple[AnchorDesign, AccountantChoice]:
-        choice = terms.calibrate(lambda scale: replace(design, scale=scale).releases)
-        return replace(design, scale=choice.noise), choice
-
-    asked = (False, True) if noise is None else (noise == "laplace",)
-    kinds = [first] if first.fit_ticks else [replace(first, pure=pure) for pure in asked]
-    return min(map(calibrate, kinds), key=lambda found: found[0].releases[0].stddev)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -544,13 +112,12 @@ def fit_anchor(
     fits = design.fit_ticks > 0
     if rows.shared:
         threads = 1  # a process with connections to others is not one to fork
-    least_count = _LEAST_STDDEVS * design.answer_stddev if fits else 0.0
     table = release_groups(
         rows,
         design.one_way_plan,
         ledger=ledger,
         label=ONE_WAYS_LABEL,
-        least_count=least_count,
+        least_count=design.least_count,
         most_groups=design.most_groups,
         rules=design.shape.rules,
         public=public if design.kind == "queries" else None,
@@ -569,7 +136,7 @@ def fit_anchor(
         weight = _FORBIDDEN_WEIGHT * table.records / design.answer_stddev
         losses.append(ForbiddenMass(layout, table.zeros, weight=weight))
     codes, tick = design.choose_codes(layout.width), FitProgress(design.fit_ticks, ledger=ledger, progress=progress)
-    detailed = find_codes(table.coarsening, design.detailed, records=table.records, least_count=least_count)
+    detailed = find_codes(table.coarsening, design.detailed, records=table.records, least_count=design.least_count)
     details = min(design.details, len(detailed))
     if design.kind == "queries":
         logits = _play_rounds(
@@ -664,8 +231,7 @@ def _play_rounds(
     else:
         logits = kept["logits"].astype(np.float32)
     mixture = Mixture(coarsening.sizes, logits)
-    steps = design.turn_steps
-    rate = _TURN_RATE * settings.fit_learning_rate * _TURN_STEPS / steps
+    steps, rate = design.turn_steps, design.turn_learning_rate
     for number in range(design.turns + 1):
         name = f"round {number}"
         if number > 0 and not journal.has_lost(name):

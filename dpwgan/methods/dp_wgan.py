@@ -23,7 +23,8 @@ from dpwgan.critic.plan import (
 )
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.errors import PrivacyError, UsageError
-from dpwgan.marginals.anchor import AnchorDesign, fit_anchor, lay_out_anchor, on_one_thread
+from dpwgan.marginals.anchor import fit_anchor, on_one_thread
+from dpwgan.marginals.anchor_plan import AnchorDesign, lay_out_anchor
 from dpwgan.marginals.groups import lay_out_groups
 from dpwgan.marginals.measurements import GroupedRows
 from dpwgan.marginals.mixture_sampler import MixtureSampler

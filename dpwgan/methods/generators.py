@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.marginals.anchor import AnchorDesign
+from dpwgan.marginals.anchor_plan import AnchorDesign
 from dpwgan.marginals.groups import GroupLayout, lay_out_groups
 from dpwgan.marginals.mixture import CodeGenerator
 from dpwgan.methods.base import Run

@@ -1,6 +1,7 @@
 """Independent noisy one-way marginals: the baseline that every other method has to beat."""
 
-from dpwgan.marginals.anchor import AnchorDesign, fit_anchor, plan_anchor
+from dpwgan.marginals.anchor import fit_anchor
+from dpwgan.marginals.anchor_plan import AnchorDesign, plan_anchor
 from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.marginals.settings import AnchorSettings
 from dpwgan.methods.base import Run, SharedMethod

@@ -10,14 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.marginals.anchor import (
-    AnchorDesign,
-    FittedAnchor,
-    calibrate_anchor,
-    fit_anchor,
-    lay_out_anchor,
-    on_one_thread,
-)
+from dpwgan.marginals.anchor import FittedAnchor, fit_anchor, on_one_thread
+from dpwgan.marginals.anchor_plan import AnchorDesign, calibrate_anchor, lay_out_anchor
 from dpwgan.marginals.loss import Probabilities, ReleasedLoss
 from dpwgan.marginals.measurements import PAIRS, GroupedRows
 from dpwgan.marginals.mixture import Mixture, fit

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from dpwgan.errors import PrivacyError
-from dpwgan.marginals import anchor, comparison_questions, details, measurements, one_ways
-from dpwgan.marginals.anchor import ONE_WAYS_LABEL, AnchorDesign, AnchorSettings, FittedAnchor, fit_anchor, plan_anchor
+from dpwgan.marginals import anchor, anchor_plan, comparison_questions, details, measurements, one_ways
+from dpwgan.marginals.anchor import FittedAnchor, fit_anchor
+from dpwgan.marginals.anchor_plan import ONE_WAYS_LABEL, AnchorDesign, AnchorSettings, plan_anchor
 from dpwgan.marginals.comparison_questions import COMPARISON_ANSWER_LABEL, COMPARISON_SELECTION_LABEL
 from dpwgan.marginals.comparisons import Comparisons
 from dpwgan.marginals.details import Details
@@ -31,12 +32,12 @@ from tests.plans import make_terms
 from tests.rows import hold
 
 ZERO_OUT = NeighboringRelation.ZERO_OUT
-KINDS: tuple[anchor.Kind, ...] = ("queries", "moments", "one-ways")
+KINDS: tuple[anchor_plan.Kind, ...] = ("queries", "moments", "one-ways")
 FAST = AnchorSettings(rounds=3, codes=40, fit_steps=8)
 
 
 def make_plan(
-    table: EncodedTable | TableShape, *, kind: anchor.Kind = "queries", settings: AnchorSettings = FAST, **terms: Any
+    table: EncodedTable | TableShape, *, kind: anchor_plan.Kind = "queries", settings: AnchorSettings = FAST, **terms: Any
 ) -> Plan[AnchorDesign]:
     shape = table if isinstance(table, TableShape) else table.shape
     return plan_anchor(shape, make_terms(**terms), kind=kind, settings=settings)
@@ -109,7 +110,7 @@ def test_more_is_asked_for_when_the_budget_is_larger():
     assert make_plan(encoded, settings=AnchorSettings(ways=4)).design.ways == 4
     assert make_plan(make_table(300, columns=NARROW[:2]), settings=AnchorSettings(ways=4)).design.ways == 2
     limits = {3: 15, 8: 40, 15: 75, 16: 80, 25: 80, 27: 87, 35: 148, 98: 160}
-    assert {columns: anchor._limit_rounds(columns) for columns in limits} == limits
+    assert {columns: anchor_plan._limit_rounds(columns) for columns in limits} == limits
     many = replace(encoded.shape, records=10_000_000)
     assert make_plan(many, settings=AnchorSettings(), epsilon=8.0).design.rounds == 5 * len(NARROW)
 
@@ -120,9 +121,9 @@ def test_columns_of_few_cells_are_asked_for_more_and_larger_marginals_when_plann
     plans = [
         replace(design.one_way_plan, attributes=(replace(few, codes=codes),) * 16, looks=(1,) * 16) for codes in (2, 20)
     ]
-    cells = [anchor._count_cells(plan) for plan in plans]
-    assert [anchor._choose_ways(3_300.0, each) for each in cells] == [5, 3]
-    assert [anchor._choose_ways(300.0, each) for each in cells] == [3, 2]
+    cells = [anchor_plan._count_cells(plan) for plan in plans]
+    assert [anchor_plan._choose_ways(3_300.0, each) for each in cells] == [5, 3]
+    assert [anchor_plan._choose_ways(300.0, each) for each in cells] == [3, 2]
 
 
 @pytest.mark.parametrize(
@@ -289,12 +290,12 @@ def test_codes_are_told_apart_only_where_public_facts_say_that_it_can_pay(monkey
     least = 3 * replace(strong, detailed=()).answer_stddev * 6 * math.log(24)
     for records, found in ((math.ceil(least), (0, 1)), (math.floor(least), ())):
         shape = replace(strong.shape, records=records)
-        assert anchor._choose_detailed(replace(strong, detailed=(), shape=shape)) == found
+        assert anchor_plan._choose_detailed(replace(strong, detailed=(), shape=shape)) == found
     assert [replace(strong, detailed=tuple(range(many))).details for many in (0, 1, 3, 4, 21)] == [0, 1, 1, 2, 7]
     # A number has levels in an order, whose intervals need no telling apart.
     number = replace(strong.one_way_plan.attributes[0], codes=0, levels=24)
     others = replace(strong.one_way_plan, attributes=(number, *strong.one_way_plan.attributes[1:]))
-    assert anchor._choose_detailed(replace(strong, detailed=(), one_way_plan=others)) == (1,)
+    assert anchor_plan._choose_detailed(replace(strong, detailed=(), one_way_plan=others)) == (1,)
     for kind in ("moments", "one-ways"):
         assert not make_plan(encoded, kind=kind, epsilon=30.0).design.details
 
