@@ -4,7 +4,8 @@ import numpy as np
 
 from benchmarks import limits
 from dpwgan.marginals.anchor import FittedAnchor, fit_anchor
-from dpwgan.marginals.anchor_plan import AnchorSettings, plan_anchor
+from dpwgan.marginals.anchor_plan import plan_anchor
+from dpwgan.marginals.settings import AnchorSettings
 from dpwgan.privacy.events import ExponentialSelection
 from dpwgan.privacy.randomness import make_streams
 from tests.counts import count_marginal

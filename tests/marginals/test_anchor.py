@@ -11,7 +11,7 @@ import pytest
 from dpwgan.errors import PrivacyError
 from dpwgan.marginals import anchor, anchor_plan, comparison_questions, details, measurements, one_ways
 from dpwgan.marginals.anchor import FittedAnchor, fit_anchor
-from dpwgan.marginals.anchor_plan import ONE_WAYS_LABEL, AnchorDesign, AnchorSettings, plan_anchor
+from dpwgan.marginals.anchor_plan import ONE_WAYS_LABEL, AnchorDesign, AnchorSettings, Kind, plan_anchor
 from dpwgan.marginals.comparison_questions import COMPARISON_ANSWER_LABEL, COMPARISON_SELECTION_LABEL
 from dpwgan.marginals.comparisons import Comparisons
 from dpwgan.marginals.details import Details
@@ -32,12 +32,12 @@ from tests.plans import make_terms
 from tests.rows import hold
 
 ZERO_OUT = NeighboringRelation.ZERO_OUT
-KINDS: tuple[anchor_plan.Kind, ...] = ("queries", "moments", "one-ways")
+KINDS: tuple[Kind, ...] = ("queries", "moments", "one-ways")
 FAST = AnchorSettings(rounds=3, codes=40, fit_steps=8)
 
 
 def make_plan(
-    table: EncodedTable | TableShape, *, kind: anchor_plan.Kind = "queries", settings: AnchorSettings = FAST, **terms: Any
+    table: EncodedTable | TableShape, *, kind: Kind = "queries", settings: AnchorSettings = FAST, **terms: Any
 ) -> Plan[AnchorDesign]:
     shape = table if isinstance(table, TableShape) else table.shape
     return plan_anchor(shape, make_terms(**terms), kind=kind, settings=settings)
@@ -147,7 +147,7 @@ def test_questions_are_asked_together_when_they_or_columns_are_many(columns, rou
 
 
 def test_all_questions_are_asked_when_some_are_asked_together(monkeypatch):
-    monkeypatch.setattr(anchor, "_MOST_TURNS", 2)
+    monkeypatch.setattr(anchor_plan, "_MOST_TURNS", 2)
     encoded, watch = make_table(300), Watcher()
     plan = make_plan(encoded, settings=replace(FAST, rounds=5), epsilon=30.0)
     assert plan.design.turns == 2
@@ -236,8 +236,8 @@ READS = [
 
 def make_wide(monkeypatch: pytest.MonkeyPatch, records: int = 2_000) -> EncodedTable:
     """A table with two columns of more codes than groups: one code of each belongs to one of the other."""
-    monkeypatch.setattr(anchor, "MOST_CELLS", 6)
-    monkeypatch.setattr(anchor, "_MOST_GROUPS", 6)
+    monkeypatch.setattr(anchor_plan, "MOST_CELLS", 6)
+    monkeypatch.setattr(anchor_plan, "_MOST_GROUPS", 6)
     tokens = tuple(map(str, range(24)))
     columns = [CategoricalColumn(name=name, tokens=tokens, integer=True) for name in ("county", "seat")] + NARROW[:2]
     encoded = make_table(records, columns=columns)
@@ -451,7 +451,7 @@ def test_rows_go_to_answers_of_which_codes_of_a_short_fit_miss_one_by_more_than_
     settings = replace(FAST, rounds=2, fit_steps=None)
     assert not fit(encoded, make_plan(encoded, settings=FAST)).is_short
     assert not fit(encoded, make_plan(encoded, settings=replace(settings, codes=20))).is_short
-    monkeypatch.setattr(anchor, "_MOST_STEPPED_CELLS", 1)
+    monkeypatch.setattr(anchor_plan, "_MOST_STEPPED_CELLS", 1)
     fitted = fit(encoded, make_plan(encoded, settings=settings))
     assert fitted.is_short
     table, probabilities = fitted.table, fitted.generator.probabilities()
