@@ -114,3 +114,16 @@ def test_probabilities_are_those_of_the_averaged_weights_when_asked_for():
         np.testing.assert_allclose(probabilities[:, start : start + size], part / part.sum(1, keepdims=True), atol=1e-5)
         np.testing.assert_allclose(probabilities[:, start : start + size].sum(axis=1), 1.0, atol=1e-6)
         start += size
+
+
+def test_a_step_goes_on_from_what_another_one_packed():
+    generators = [make_generator(), make_generator()]
+    first, second = (make_step(each, losses=[make_loss()], weight=0.0, generator_average=0.5)[0] for each in generators)
+    for _ in range(3):
+        first(learning_rate=0.1)
+    second.unpack({name: array.copy() for name, array in first.pack().items()})
+    for step in (first, second):
+        step(learning_rate=0.1)
+    np.testing.assert_array_equal(first.averaged_probabilities(), second.averaged_probabilities())
+    np.testing.assert_array_equal(*(each.probabilities() for each in generators))
+    assert np.abs(generators[0].probabilities() - make_generator().probabilities()).max() > 0.01
