@@ -234,10 +234,10 @@ _LATENT = 64
 
 
 class TensorMixture(Kept):
-    """Codes whose logits are a table, the output of a perceptron for a fixed latent vector each, or the sum of both.
+    """Codes whose logits are the output of a perceptron for a fixed latent vector each, with or without a table's.
 
     Privacy: sees released numbers alone.
-    Shapes: `logits` (codes, width), the table's first values; with `table` False they only set the perceptron's bias.
+    Shapes: `logits` (codes, width), the table's first values; without `table` they only set the perceptron's bias.
     """
 
     def __init__(
@@ -245,43 +245,33 @@ class TensorMixture(Kept):
         spans: Sequence[Span],
         logits: npt.NDArray[np.float32],
         *,
-        table: bool = True,
-        hidden: Sequence[int] = (),
+        table: bool,
+        hidden: Sequence[int],
         rng: np.random.Generator,
     ) -> None:
-        """Draws latents and the perceptron's weights, where `hidden` names its layers."""
-        self.spans = tuple(spans)
-        self._table = tf.Variable(logits) if table else None
-        self._mlp: MlpGenerator | None = None
-        self.weights: list[tf.Variable] = [] if self._table is None else [self._table]
-        if hidden:
-            self._latents = tf.Variable(rng.standard_normal((len(logits), _LATENT), dtype=np.float32), trainable=False)
-            self._mlp = MlpGenerator(spans, latent=_LATENT, hidden=hidden, rng=rng)
-            if self._table is None:
-                self._mlp.weights[-1].assign(logits.mean(axis=0))
-            self.weights += self._mlp.weights
-        self._optimizer = RmsProp(self.weights, decay=_DECAY)
-        self.variables = [*self.weights, *([self._latents] if hidden else []), *self._optimizer.variables]
+        """Draws latents and the perceptron's weights; `hidden` are the widths of its layers."""
+        self._spans = tuple(spans)
+        self._latents = tf.Variable(rng.standard_normal((len(logits), _LATENT), dtype=np.float32), trainable=False)
+        self._mlp = MlpGenerator(spans, latent=_LATENT, hidden=hidden, rng=rng)
+        self._table = tf.Variable(logits if table else np.zeros_like(logits), trainable=table)
+        if not table:
+            self._mlp.weights[-1].assign(logits.mean(axis=0))
+        self._weights = [*([self._table] if table else []), *self._mlp.weights]
+        self._optimizer = RmsProp(self._weights, decay=_DECAY)
+        self.variables = [*self._weights, self._latents, *self._optimizer.variables]
         """Everything that training changed or drew: weights, fixed latents, the optimiser's memory."""
-        self._probabilities = compile_step(self.soft)
+        self._probabilities = compile_step(self._soften)
         self._move = compile_step(
             self._trace_move,
             input_signature=[tf.TensorSpec(logits.shape, tf.float32), tf.TensorSpec([], tf.float32)],
         )
 
-    def logits(self) -> tf.Tensor:
-        """The logits of all codes. Shapes: (codes, width)."""
-        parts = [] if self._table is None else [tf.convert_to_tensor(self._table)]
-        if self._mlp is not None:
-            parts.append(self._mlp.logits(self._latents))
-        return tf.add_n(parts)
-
-    def soft(self) -> tf.Tensor:
-        """Computes the distributions of all codes. Shapes: (codes, width)."""
-        return tf.concat([tf.nn.softmax(piece) for piece in split_spans(self.logits(), self.spans)], axis=1)
+    def _soften(self) -> tf.Tensor:
+        logits = self._mlp.logits(self._latents) + self._table
+        return tf.concat([tf.nn.softmax(piece) for piece in split_spans(logits, self._spans)], axis=1)
 
     def probabilities(self) -> Probabilities:
-        """Computes the same, outside of a step. Shapes: (codes, width)."""
+        """Computes the distributions of all codes. Shapes: (codes, width)."""
         values: Probabilities = self._probabilities().numpy()
         return values
 
@@ -295,5 +285,5 @@ class TensorMixture(Kept):
 
     def _trace_move(self, gradient: tf.Tensor, learning_rate: tf.Tensor) -> None:
         with tf.GradientTape() as tape:
-            surrogate = tf.reduce_sum(self.soft() * gradient)
-        self._optimizer.descend(tape.gradient(surrogate, self.weights), learning_rate)
+            surrogate = tf.reduce_sum(self._soften() * gradient)
+        self._optimizer.descend(tape.gradient(surrogate, self._weights), learning_rate)

@@ -84,11 +84,6 @@ def sum_gradients(losses: Iterable[ReleasedLoss], codes: Codes) -> Probabilities
     return total
 
 
-def add_up_gradients(losses: Iterable[ReleasedLoss], probabilities: Probabilities) -> Probabilities:
-    """The same of a generator's probabilities. Shapes: (codes, width) to the same."""
-    return sum_gradients(losses, see(probabilities)).T
-
-
 def _part(losses: Iterable[ReleasedLoss], sums: Sums) -> Iterator[tuple[ReleasedLoss, Sums]]:
     """Each loss with its own sums, which lie side by side."""
     start = 0

@@ -11,13 +11,12 @@ from dpwgan.critic.critic import Critic
 from dpwgan.critic.generator_steps import AnchoredStep
 from dpwgan.critic.generators import CodeSource, CodeTable
 from dpwgan.marginals.groups import GroupLayout, lay_out_groups
-from dpwgan.marginals.loss import add_up_gradients
 from dpwgan.marginals.measurements import MeasuredMarginals
 from dpwgan.marginals.mixture import Mixture
 from dpwgan.marginals.views import Views
 from dpwgan.table.encoded import TableShape
 from tests.critic.tables import make_encoded, make_plan
-from tests.marginals.groups import make_probabilities
+from tests.marginals.groups import add_up_gradients, make_probabilities
 
 SIZES = (3, 1, 4)
 SPANS = lay_out_groups(["a", "b", "c"], SIZES)

@@ -9,6 +9,7 @@ from scipy import special
 
 from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
 from dpwgan.marginals.groups import GroupLayout, Marginal
+from dpwgan.marginals.loss import Probabilities, ReleasedLoss, see, sum_gradients
 from dpwgan.marginals.measurements import MeasuredMarginals, answer_marginal
 from dpwgan.marginals.mixture import Mixture
 from dpwgan.table.encoded import Span
@@ -121,3 +122,8 @@ def are_joined(attributes: Sequence[int], marginals: Iterable[Marginal]) -> bool
     for _ in attributes:
         reached |= {end for pair in pairs if set(pair) & reached for end in pair}
     return reached == inside
+
+
+def add_up_gradients(losses: Iterable[ReleasedLoss], probabilities: Probabilities) -> Probabilities:
+    """The gradient of a sum of losses in a generator's probabilities. Shapes: (codes, width) to the same."""
+    return sum_gradients(losses, see(probabilities)).T

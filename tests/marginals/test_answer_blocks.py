@@ -8,10 +8,9 @@ import pytest
 
 from dpwgan.marginals.answer_blocks import share_views
 from dpwgan.marginals.groups import GroupLayout, Marginal
-from dpwgan.marginals.loss import add_up_gradients
 from dpwgan.marginals.measurements import MeasuredMarginals
 from dpwgan.marginals.views import Views
-from tests.marginals.groups import make_probabilities
+from tests.marginals.groups import add_up_gradients, make_probabilities
 
 SIZES = (7, 2, 3, 5, 4, 6)
 

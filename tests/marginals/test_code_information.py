@@ -6,9 +6,8 @@ import pytest
 from dpwgan.marginals import code_information
 from dpwgan.marginals.code_information import CodeInformation
 from dpwgan.marginals.groups import GroupLayout
-from dpwgan.marginals.loss import add_up_gradients
 from dpwgan.marginals.mixture import fit
-from tests.marginals.groups import add_up_information, find_slope, make_mixture
+from tests.marginals.groups import add_up_gradients, add_up_information, find_slope, make_mixture
 
 SIZES = (3, 1, 4, 2)
 LAYOUT = GroupLayout(SIZES)

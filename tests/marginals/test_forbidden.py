@@ -10,7 +10,6 @@ from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
 from dpwgan.marginals.forbidden import add_implied, find_kinds, find_zeros, leave_out, tie
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.layout import lay_out_attributes
-from dpwgan.marginals.loss import add_up_gradients
 from dpwgan.marginals.markov_tree import draw_first_codes
 from dpwgan.marginals.measurements import MeasuredMarginals
 from dpwgan.marginals.mixture import Mixture, fit
@@ -19,7 +18,7 @@ from dpwgan.marginals.views import Views
 from dpwgan.marginals.zeros import ForbiddenMass, Zeros, mask
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.specs import parse_specs
-from tests.marginals.groups import answer_by_loop, find_slope
+from tests.marginals.groups import add_up_gradients, answer_by_loop, find_slope
 
 
 def lay_out(columns: dict[str, Any], rules: list[Any], cuts: dict[str, list[int]]) -> tuple[Coarsening, TableEncoder]:

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpwgan.marginals.groups import GroupLayout, Marginal
-from dpwgan.marginals.loss import add_up_gradients
 from dpwgan.marginals.measurements import MeasuredMarginals, answer_marginal, answer_pairs, count_pairs
 from dpwgan.marginals.views import Views
 from tests.counts import count_marginal
 from tests.marginals.answers import add_to_others, loss_by_loop, measure
 from tests.marginals.groups import (
     Floats,
+    add_up_gradients,
     answer_by_loop,
     count_by_loop,
     find_slope,

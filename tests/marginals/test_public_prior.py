@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from dpwgan.marginals.groups import GroupLayout
-from dpwgan.marginals.loss import add_up_gradients
 from dpwgan.marginals.public_prior import PublicPrior, choose_kept
 from dpwgan.marginals.views import Views
-from tests.marginals.groups import find_slope, loss_of
+from tests.marginals.groups import add_up_gradients, find_slope, loss_of
 
 SIZES = (3, 4)
 STDDEV = 0.01

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpwgan.marginals.groups import GroupLayout, Marginal
-from dpwgan.marginals.loss import add_up_gradients
 from dpwgan.marginals.measurements import MeasuredMarginals, answer_marginal, count_marginals
 from dpwgan.marginals.views import WIDTHS, Views, list_looks
 from tests.marginals.answers import add_to_others, join_by_loop, loss_by_loop, measure
 from tests.marginals.groups import (
+    add_up_gradients,
     answer_by_loop,
     count_by_loop,
     find_slope,

@@ -8,7 +8,6 @@ from scipy import optimize, special, stats
 
 from dpwgan.errors import PrivacyError
 from dpwgan.marginals.groups import GroupLayout
-from dpwgan.marginals.loss import add_up_gradients
 from dpwgan.marginals.measurements import GroupedRows
 from dpwgan.methods.published import one_layer
 from dpwgan.methods.published.one_hot_rows import ONE_HOT, OneHotRows
@@ -23,7 +22,7 @@ from dpwgan.privacy.release import Noisy
 from dpwgan.table.rows import Rows, serve
 from dpwgan.table.workers import Team
 from tests.ledgers import open_ledger
-from tests.marginals.groups import find_slope
+from tests.marginals.groups import add_up_gradients, find_slope
 from tests.teams import run_team
 
 FALSE_ALARM = 1e-6
