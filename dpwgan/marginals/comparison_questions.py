@@ -57,7 +57,7 @@ DRAFTED_ROWS = 20_000
 # nearest; by so many columns each; and so many times a row is counted.
 _MOST_SIDES, _MEASURED_ROWS = 3_000, 5_000
 _CANDIDATES, _COLUMNS, _MOST_COUNTED = 32, 8, 2 * 10**8
-# Kinds are nobody's where noise of so many stddevs explains what is counted, if all such have at most such a share.
+# Kinds are nobody's where noise of so many stddevs explains what is counted, the smallest ones, up to such a share.
 _LEAST_STDDEVS, _MOST_HIDDEN = 3.0, 0.15
 # What would move a smaller share of rows is left alone: it would cost other columns more.
 _LEAST_MOVED = 0.05
@@ -179,9 +179,9 @@ def _find_shares(noisy: Counts, totals: Counts, *, stddev: float) -> Shares:
     of_all = noisy.sum(axis=0)
     most = min(totals.sum(), np.maximum(of_all, 0.0).sum())
     of_all = project_on_simplex(of_all, np.ones(len(of_all)), total=max(1.0, most))
-    is_hidden = of_all < _LEAST_STDDEVS * stddev * math.sqrt(len(noisy))
-    if of_all[is_hidden].sum() <= _MOST_HIDDEN * of_all.sum():
-        of_all[is_hidden] = 0.0
+    rising = np.argsort(of_all, kind="stable")
+    is_hidden = of_all[rising] < _LEAST_STDDEVS * stddev * math.sqrt(len(noisy))
+    of_all[rising[is_hidden & (np.cumsum(of_all[rising]) <= _MOST_HIDDEN * of_all.sum())]] = 0.0
     of_all /= of_all.sum()
     drawn = np.maximum(draw_towards(noisy, np.outer(totals, of_all), stddev=stddev), 0.0)
     drawn[drawn.sum(axis=1) <= 0] = of_all
