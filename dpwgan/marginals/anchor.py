@@ -16,10 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from dpwgan.marginals.anchor_plan import ONE_WAYS_LABEL, AnchorDesign
 from dpwgan.marginals.code_information import CodeInformation
-from dpwgan.marginals.comparison_questions import (
-    DRAFTED_ROWS,
-    ask_for_comparisons,
-)
+from dpwgan.marginals.comparison_questions import DRAFTED_ROWS, ask_for_comparisons
 from dpwgan.marginals.comparisons import Comparisons
 from dpwgan.marginals.details import Details, ask_for_details, find_codes
 from dpwgan.marginals.emptiness import find_empty

@@ -6,11 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpwgan.marginals.comparison_questions import (
-    COMPARISON_ANSWER_LABEL,
-    COMPARISON_SELECTION_LABEL,
-    find_compared,
-)
+from dpwgan.marginals.comparison_questions import COMPARISON_ANSWER_LABEL, COMPARISON_SELECTION_LABEL, find_compared
 from dpwgan.marginals.merging import MOST_CELLS
 from dpwgan.marginals.one_ways import OneWayPlan, plan_one_ways
 from dpwgan.marginals.pairs import plan_moments
