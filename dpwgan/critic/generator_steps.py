@@ -103,7 +103,7 @@ class AnchoredStep:
         """`drawn` is the same codes, where the critic draws rows of them."""
         self._critic, self._generator, self._drawn, self._latents = critic, generator, drawn, latents
         self._plan, self._losses, self._weight = plan, list(losses), weight * plan.shape.records
-        self._see()
+        self._codes = generator.see()
         self._average = self._codes.logs.copy()
         self._differentiate = compile_step(self._trace)
 

@@ -12,17 +12,6 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 
-def pack_variables(variables: Sequence["tf.Variable"]) -> dict[str, npt.NDArray[np.generic]]:
-    """The values of variables, named by their places. Privacy: as private as the variables."""
-    return {f"variable {place}": variable.numpy() for place, variable in enumerate(variables)}
-
-
-def unpack_variables(variables: Sequence["tf.Variable"], arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
-    """Gives variables the values that `pack_variables` read."""
-    for place, variable in enumerate(variables):
-        variable.assign(arrays[f"variable {place}"])
-
-
 class Kept:
     """What changes `variables` in its steps, and is kept by a checkpoint with them."""
 
@@ -30,12 +19,13 @@ class Kept:
     """Everything that steps change."""
 
     def pack(self) -> dict[str, npt.NDArray[np.generic]]:
-        """All of it as arrays by name. Privacy: as private as the variables."""
-        return pack_variables(self.variables)
+        """The values of all variables, named by their places. Privacy: as private as the variables."""
+        return {f"variable {place}": variable.numpy() for place, variable in enumerate(self.variables)}
 
     def unpack(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
         """Takes over what `pack` gave."""
-        unpack_variables(self.variables, arrays)
+        for place, variable in enumerate(self.variables):
+            variable.assign(arrays[f"variable {place}"])
 
 
 def refuse_unless_finite(arrays: Iterable[npt.NDArray[np.float32]]) -> None:

@@ -82,11 +82,12 @@ def _count(encoded: EncodedTable, coarsening: Coarsening, comparisons: Sequence[
         groups = {by: find_groups(encoded, coarsening, by, chunk) for by in {each.by for each in comparisons}}
         numbers = {place: Number.of(facts[place], facts[place].find_cells(encoded, chunk)) for place in compared}
         let_go(encoded.codes, encoded.numbers)
-        # Comparisons of the same numbers follow each other.
-        for sides, same in itertools.groupby(zip(comparisons, found, strict=True), lambda each: each[0].sides):
+        # Comparisons of the same numbers, as finely, follow each other.
+        together = zip(comparisons, found, strict=True)
+        for (sides, scales), same in itertools.groupby(together, lambda each: (each[0].sides, each[0].scales)):
             gaps, rows = find_gaps(numbers, sides)
+            kinds = tell_apart(gaps, scales)
             for each, total in same:
-                kinds = tell_apart(gaps, each.scales)
                 total += np.bincount(each.width * groups[each.by][rows] + kinds, minlength=len(total))
     return np.concatenate(found)
 

@@ -1,7 +1,8 @@
 """Numbers that compare with others of their row, their sums and products, as often as they should.
 
 Within a group each number is drawn by itself. So numbers are drawn again, within their groups where that is enough,
-until as many as should be are below others, the same, or above (`dpwgan.marginals.comparison_questions` asks for that).
+until as many as should be are below others, the same, or above, and as far (`dpwgan.marginals.comparison_questions`
+asks for that).
 Privacy: post-processing of released shares.
 """
 
@@ -265,6 +266,8 @@ def _settle(
     take(wanted, cells == wanted)
     take(wanted[rest], _are_near(wanted[rest], groups[rest], part=part, own=own))
     for turn in range(3 * _TRIES):
+        if not len(rest):
+            break
         if turn < _TRIES:
             drawn = part.draw_cells(groups[rest], rng=rng) if turn else cells[rest]
             take(drawn, drawn != wanted[rest])

@@ -12,7 +12,6 @@ from dpwgan.critic.loop import train
 from dpwgan.critic.optimizers import Adam, PlainAscent
 from dpwgan.critic.plan import CRITIC_LABEL
 from dpwgan.critic.private_step import FusedStep
-from dpwgan.critic.weights import pack_variables, unpack_variables
 from dpwgan.methods.published.dp_gan import make_discriminator
 from dpwgan.methods.published.generators import SmoothGenerator
 from dpwgan.table.encoded import EncodedTable
@@ -145,8 +144,8 @@ def test_game_goes_on_where_it_stopped_when_its_variables_are_brought_back():
     first, second = Game(), Game()
     first.step(np.arange(30), **RATE)
     first.round(**RATE)
-    kept = pack_variables([*first.step.variables, *first.round.variables])
-    unpack_variables([*second.step.variables, *second.round.variables], kept)
+    second.step.unpack(first.step.pack())
+    second.round.unpack(first.round.pack())
     for game in (first, second):
         game.update.apply(
             [tf.ones_like(weight) for weight in game.critic.weights],
