@@ -14,13 +14,14 @@ Source: Hay, Rastogi, Miklau, Suciu 2010, arXiv:0904.0942 (both passes); Donoho 
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.table.schema import FEW_LEVELS
 
 Floats = npt.NDArray[np.float64]
@@ -59,6 +60,9 @@ any interval more, what it takes off the fit must be worth its penalty.
 
 _TOLD = 1.5
 """How many stddevs a part of a tail would hold, if noise is to say whether it does: else the tail is taken to go on."""
+
+_BESIDE, _MOST_BESIDE = 2.0, 0.05
+"""How many stddevs, and what share of all records, may seem to be beside a few levels that have all of them."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -181,6 +185,8 @@ class NumberTree:
     def split(self, *, totals: Floats) -> Intervals:
         """Cuts the levels into intervals in which nothing but noise is to be seen.
 
+        Halvings down to a level each have a chance of noise beside it. So where few of many levels have all records, as
+        of rates and list prices, but for what noise explains, the others have none.
         `totals`: how many records there are in each segment.
         """
 
@@ -188,7 +194,22 @@ class NumberTree:
             flags: Flags = scale.is_split[places]
             return flags
 
-        return self._descend(totals, goes_on, tails=self._tails)
+        return self._clear_beside(self._descend(totals, goes_on, tails=self._tails))
+
+    def _clear_beside(self, found: Intervals) -> Intervals:
+        """Gives all to the levels that stand out, if they are few of many and noise explains what lies beside them."""
+        alone = (found.sizes == 1) & (found.masses >= _STANDS_OUT * np.sqrt(found.variances))
+        segment, total = self._segments.find(found.starts), float(found.masses.sum())
+        is_few = 0 < FEW_LEVELS * alone.sum() <= self.levels
+        most = min(_BESIDE * math.sqrt(found.variances[alone].sum()), _MOST_BESIDE * total)
+        has_own = np.isin(segment, segment[alone])
+        if not is_few or total - found.counts[alone].sum() > most or found.masses[~has_own].any():
+            return found
+        masses = np.zeros_like(found.masses)
+        for here in np.unique(segment[alone]):
+            own, held = alone & (segment == here), float(found.masses[segment == here].sum())
+            masses[own] = project_on_simplex(found.counts[own], found.variances[own], total=held)
+        return replace(found, masses=masses)
 
     def refine(self, *, looks_left: int) -> Integers:
         """Where the blocks of the next look start: halves of what stands out, and the rest in as few as will do.

@@ -163,6 +163,31 @@ def find_intervals(counts: np.ndarray, *, stddev: float, rng: np.random.Generato
     return NumberTree(looks, levels=len(counts)).split(totals=np.array([counts.sum()]))
 
 
+@pytest.mark.parametrize("told", [True, False], ids=["as it is", "broken twin: noise beside a level is records"])
+def test_a_few_levels_that_have_all_records_have_none_beside_them(told, monkeypatch):
+    if not told:
+        monkeypatch.setattr(number_tree, "_MOST_BESIDE", -1.0)
+    rng, counts = np.random.default_rng(3), np.zeros(1 << 16)
+    used = rng.choice(len(counts), 20, replace=False)
+    counts[used] = rng.integers(1_000, 3_000, 20)
+    found = [find_intervals(counts, stddev=60.0, rng=rng) for _ in range(10)]
+    # Where noise is large for once, all is left as it was.
+    few = [set(one.starts[one.masses > 0]) == {*used} for one in found]
+    assert (np.sum(few) >= 8) == told
+    masses = [one.masses[np.isin(one.starts, used)] for one in found]
+    assert np.abs(np.mean(masses, axis=0) - counts[np.sort(used)]).max() < (60 if told else 200)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.2])
+def test_records_beside_a_few_levels_stay_there_where_noise_does_not_explain_them(share):
+    rng, counts = np.random.default_rng(3), np.zeros(1 << 16)
+    counts[[0, 500, 1 << 15]] = 20_000
+    counts[1_000:40_000] += share * 60_000 / 39_000
+    for _ in range(10):
+        found = find_intervals(counts, stddev=30.0, rng=rng)
+        assert found.masses[found.sizes > 1].sum() == pytest.approx(share * 60_000, rel=0.25)
+
+
 def spread_tail(levels: int, *, records: int) -> np.ndarray:
     """Counts of the blocks [2^k, 2^(k+1)) of a tail that halves from one to the next, evenly inside."""
     counts = np.zeros(levels)
