@@ -23,6 +23,7 @@ from dpwgan.app.book.book import BookAccount
 from dpwgan.app.claim import Claim
 from dpwgan.app.config import RECORDS, Options, SynthesisConfig
 from dpwgan.app.fitting import EncodedRun, claim_run, encode_run, fit_run, open_journal
+from dpwgan.app.links import release_links
 from dpwgan.app.planning import RunPlan, plan_run
 from dpwgan.app.progress import ProgressCallback, ignore_progress, show_bar
 from dpwgan.app.public_table import read_public_table
@@ -234,6 +235,7 @@ class Synthesizer:
             # Without a number of threads the matrix products of numpy take all cores, as those of TensorFlow do.
             with threadpool_limits(limits=self.config.threads):
                 model, certificate = fit_run(run, progress=progress, team=team, public=self._public)
+                run = release_links(run, model)
             book = None if self._account is None else self._account.settle()
         finally:
             run.ledger.journal.close()

@@ -143,7 +143,8 @@ class EncodedRun:
     """A run between reading its table and training on it: the rows as numbers, and a ledger that is open.
 
     `rows_read`: where the specs name a unit, how many rows the table had; of some units not all were kept. `units` says
-    whose those are that were, where whole units are to be sampled.
+    whose those are that were, where whole units are to be sampled. `linked`: the rows of
+    all workers, where it is still to be released how those of a unit hang together.
     Privacy: holds private rows, which do not show in the representation. It is for one fit.
     """
 
@@ -156,6 +157,7 @@ class EncodedRun:
     streams: Streams = field(repr=False)
     rows_read: int | None = None
     units: Units | None = field(default=None, repr=False)
+    linked: SourceTable | None = field(default=None, repr=False)
 
 
 def encode_run(
@@ -187,7 +189,7 @@ def encode_run(
         run_plan.reserve_training(ledger)
         if account is not None:
             account.reserve(ledger, charged=journal.charged)
-    if run_plan.sizes is not None:
+    if run_plan.of_units:
         if team is None or team.leads:
             schema = _release_sizes(whole, TableEncoder(schema, table.header), ledger=ledger)
         elif not ledger.charged[SIZES_LABEL]:
@@ -209,6 +211,7 @@ def encode_run(
         streams=streams,
         rows_read=rows_read,
         units=table.units if run_plan.terms.unit.sampled else None,
+        linked=whole if schema.unit is not None and schema.unit.linked else None,
     )
 
 

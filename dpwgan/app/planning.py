@@ -21,6 +21,7 @@ from dpwgan.privacy.budget import Budget, NeighboringRelation, list_weaknesses
 from dpwgan.privacy.events import DiscreteGaussian, StableSelection, Unprotected
 from dpwgan.privacy.journal import Journal, Spent
 from dpwgan.privacy.ledger import GIVEN_UP, Ledger, Observer
+from dpwgan.privacy.links import plan_links
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.sizes import plan_sizes
@@ -50,7 +51,7 @@ class RunPlan:
     """What one run will do with its budget.
 
     `discoveries` holds the event of each column whose list of cells has to be paid for; `spent` what the run charged
-    under an earlier plan, before it was killed. `sizes` is the histogram of units, where the output has units.
+    under an earlier plan, before it was killed. `of_units` is what is released of units, where the output has them.
     """
 
     schema: Schema
@@ -58,7 +59,7 @@ class RunPlan:
     delta_chosen_by: str
     discoveries: Mapping[str, StableSelection]
     spent: tuple[Spent, ...]
-    sizes: Release | None
+    of_units: tuple[Release, ...]
     method: Method
     plan: Plan[Any]
 
@@ -142,8 +143,8 @@ class RunPlan:
             how += COUNTED_ONCE if column in shared else ""
             release = Release(label=label, event=event, times=1, mechanism=how, sensitivity=1.0)
             ledger.reserve(release, as_charged=column in shared)
-        if self.sizes is not None:
-            ledger.reserve(self.sizes, as_charged=True)
+        for release in self.of_units:
+            ledger.reserve(release, as_charged=True)
         if not self.undiscovered:
             self.reserve_training(ledger)
         return ledger
@@ -246,10 +247,11 @@ def plan_run(schema: Schema, *, records: int, config: SynthesisConfig, spent: tu
             *((line.event, line.count) for line in spent),
         ),
     )
-    sizes = None
+    of_units: tuple[Release, ...] = ()
     if schema.unit is not None and schema.unit.has_sizes:
-        sizes = plan_sizes(terms)
-        terms = replace(terms, other_charges=(*terms.other_charges, sizes.charge))
+        sizes, linked = plan_sizes(terms), len(schema.unit.linked)
+        of_units = (sizes, plan_links(terms, columns=linked)) if linked else (sizes,)
+        terms = replace(terms, other_charges=(*terms.other_charges, *(release.charge for release in of_units)))
         if schema.unit.kind_of_row is not None and (forms := len(list_forms(schema))) * sizes.stddev > records:
             LOGGER.warning(
                 "units have %s forms by their rows of each kind, and noise of %.0f on each count is more than all "
@@ -264,7 +266,7 @@ def plan_run(schema: Schema, *, records: int, config: SynthesisConfig, spent: tu
         delta_chosen_by="asked for" if config.delta is not None else f"default: {rule}",
         discoveries=dict.fromkeys(paid_for, event),
         spent=spent,
-        sizes=sizes,
+        of_units=of_units,
         method=get_method(config.method),
         plan=_plan_method(schema, records=records, config=config, terms=terms),
     )

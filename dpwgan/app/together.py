@@ -24,7 +24,8 @@ from dpwgan.marginals.mixture_sampler import Draft
 from dpwgan.privacy.randomness import branch
 from dpwgan.table.distinct import find_alike, tell_apart
 from dpwgan.table.encoder import TableEncoder
-from dpwgan.table.forms import list_forms, read_kinds
+from dpwgan.table.forms import count_kinds, list_forms, read_kinds
+from dpwgan.table.links import PairCells, link_rows, put_in_order
 from dpwgan.table.schema import UnitColumn
 from dpwgan.table.source import choose_step
 from dpwgan.table.storage import cut_sizes
@@ -71,7 +72,7 @@ class UnitSource:
 
     def __init__(self, source: RowSource, encoder: TableEncoder, unit: UnitColumn) -> None:
         self._source, self._encoder = source, encoder
-        self._shared, self._unique = [*unit.shared], [*unit.unique]
+        self._shared, self._unique, self._unit = [*unit.shared], [*unit.unique], unit
         # Rows to choose from: of few hardly two are alike.
         self._least = choose_step(len(encoder.header)) // 2
 
@@ -133,7 +134,8 @@ class UnitSource:
         """The rows in units of these forms, one after the other, and which of these keep all rules."""
         order, sizes = np.arange(rows.height), units.sum(axis=1)
         starts, of_units = np.cumsum(sizes) - sizes, np.repeat(np.arange(len(sizes)), sizes)
-        values = self._encoder.read_values(rows, [*self._shared, *self._unique])
+        linked = self._unit.linked if self._unit.links else ()
+        values = self._encoder.read_values(rows, dict.fromkeys((*self._shared, *self._unique, *linked)))
         if self._shared:
             by = sorted(self._shared, key=lambda name: values.get_column(name).n_unique())
             order = values.select(pl.arg_sort_by(by, nulls_last=True)).to_series().to_numpy()
@@ -144,15 +146,36 @@ class UnitSource:
             keys = rows.select(pl.struct(self._unique).rank("dense")).to_series().to_numpy()
             order = order[tell_apart(keys[order], of_units, kinds[order], rng=rng)]
             broken = find_alike(keys[order], of_units)
-        told = pl.DataFrame([of_units, kinds[order], *(values.get_column(name)[order] for name in self._unique)])
-        by_order = pl.arg_sort_by(told.columns, nulls_last=True, maintain_order=True)
-        order = order[told.select(by_order).to_series().to_numpy()]
+        unique = [values.get_column(name)[order] for name in self._unique]
+        order = order[put_in_order(of_units, kinds[order], unique)]
+        if linked:
+            order = order[self._link(values[order], of_units, kinds[order], rng=rng)]
         frame = rows[order]
         if self._shared:
             heads = order[starts + rng.integers(0, sizes)]
             frame, by_rules = self._encoder.put_cells(frame, rows.select(self._shared)[np.repeat(heads, sizes)])
             broken |= by_rules
         return frame, ~np.logical_or.reduceat(broken, starts)
+
+    def _link(
+        self, values: pl.DataFrame, of_units: Integers, kinds: npt.NDArray[np.int32], *, rng: np.random.Generator
+    ) -> Integers:
+        """Which row each place takes, so that linked columns hang together. Rows lie in the order of units."""
+        unit, alike, keys = self._unit, kinds.astype(np.int64), None
+        columns = []
+        for name, (bounds, shares) in zip(unit.linked, unit.links, strict=True):
+            cells = PairCells(bounds, kinds=count_kinds(self._encoder.schema))
+            columns.append((cells, cells.find_groups(values.get_column(name), kinds), np.array(shares)))
+        if self._unique:
+            by_key = put_in_order(
+                np.zeros_like(of_units), np.zeros_like(kinds), [values.get_column(name) for name in self._unique]
+            )
+            keys = np.empty_like(by_key)
+            keys[by_key] = values[by_key].select(pl.struct(self._unique).rle_id()).to_series().to_numpy()
+            if unit.kind_of_row not in (None, *self._unique):
+                # Rows of other kinds must differ as well: only those with the same key are sure to.
+                alike, keys = alike * (keys.max() + 1) + keys, None
+        return link_rows(columns, of_units, alike, keys, near=bool(self._shared), rng=rng)
 
 
 def _hand_out(kinds: npt.NDArray[np.int32], units: Integers, *, rng: np.random.Generator) -> Integers:

@@ -18,6 +18,8 @@ from dpwgan.table.schema import CategoricalColumn, Column, HigherColumn, Numeric
 from dpwgan.table.source import SourceTable
 from dpwgan.table.units import Codes, Places, Units
 
+# Kinds of rows up to which pairs of them are told apart.
+_MOST_KINDS = 4
 # Combinations of cells up to which it is looked which forms a rule forbids.
 _MOST_COMBINATIONS = 1 << 18
 
@@ -88,6 +90,12 @@ def read_kinds(frame: pl.DataFrame, schema: Schema) -> Codes:
     if column is None:
         return np.zeros(frame.height, np.int32)
     return require(make_codec(column).encode(frame.get_column(column.name), Findings()).codes, column.name)
+
+
+def count_kinds(schema: Schema) -> int:
+    """How many kinds of rows are told apart where pairs of rows of a unit are counted."""
+    column = _find_kind(schema)
+    return 1 if column is None or len(column.tokens) > _MOST_KINDS else len(column.tokens)
 
 
 def count_forms(table: SourceTable, units: Units, encoder: TableEncoder) -> Places:

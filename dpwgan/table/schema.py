@@ -500,6 +500,8 @@ class UnitColumn(IdentifierColumn, kind="unit"):
     one are alike in all `unique` columns, if there are any; rows are told apart by `kind_of_row`, if a column of
     categories says it. `sizes` are the shares of units with so many rows of each kind
     (`dpwgan.table.forms.list_forms`): released numbers, none before they are, or where each unit has one row.
+    `linked` are columns in which rows of a unit hang together, and `links`, once they are released, of each of them the
+    bounds of its groups and the shares of pairs of these, row by row (`dpwgan.table.links`).
     """
 
     max_rows: int
@@ -507,7 +509,9 @@ class UnitColumn(IdentifierColumn, kind="unit"):
     shared: tuple[str, ...] = ()
     unique: tuple[str, ...] = ()
     kind_of_row: str | None = None
+    linked: tuple[str, ...] = ()
     sizes: tuple[float, ...] = ()
+    links: tuple[tuple[tuple[float, ...] | tuple[str, ...], tuple[float, ...]], ...] = ()
 
     @property
     def is_written(self) -> bool:

@@ -44,8 +44,9 @@ def take_unit(columns: Mapping[str, dict[str, Any]]) -> tuple[dict[str, dict[str
             f'its column, {quote(name)}, is listed as another type than "drop" or row names ("uuid": true), and never '
             "trained: leave it out of the list"
         )
-    kind, unique = columns[UNIT].get("kind"), tuple(columns[UNIT].get("unique", ()))
-    told = (*([kind] if kind else []), *of_unit, *unique)
+    kind = columns[UNIT].get("kind")
+    unique, linked = (tuple(columns[UNIT].get(key, ())) for key in ("unique", "linked"))
+    told = (*([kind] if kind else []), *of_unit, *unique, *linked)
     if told and not own.get("uuid"):
         raise refuse_unit(
             f'{quote(told[0])} tells of it what shows by its names alone: list {quote(name)} with "uuid": true'
@@ -68,6 +69,7 @@ def take_unit(columns: Mapping[str, dict[str, Any]]) -> tuple[dict[str, dict[str
         shared=shared,
         unique=unique,
         kind_of_row=kind,
+        linked=linked,
     )
     return {other: keys for other, keys in columns.items() if other not in (UNIT, name)}, unit
 
@@ -82,6 +84,15 @@ def check_unit(unit: UnitColumn, columns: Mapping[str, Column]) -> None:
                 f"its 'unique' names {quote(name)}, which must be a column that is trained and not its own"
             )
         most *= _count_cells(column)
+    for name in unit.linked:
+        is_told = name in (*unit.shared, *unit.unique, unit.kind_of_row)
+        if not isinstance(columns.get(name), TrainedColumn | UndiscoveredColumn) or is_told:
+            raise refuse_unit(
+                f"its 'linked' names {quote(name)}, which must be a column that is trained, not its own, and not among "
+                "'kind' and 'unique'"
+            )
+    if unit.linked and unit.max_rows == 1:
+        raise refuse_unit("it has one row, so that there is nothing 'linked' in it")
     if unit.unique and most < unit.max_rows:
         raise refuse_unit(
             f"its 'unique' columns have {most:.0f} different rows, and it is to keep {unit.max_rows}: lower 'max_rows'"

@@ -1,0 +1,140 @@
+"""What rows of one unit have in common: released once the model is there, whose rows say where groups are cut.
+
+Privacy: groups of a linked column are those of rows that the model draws, and public; one release counts rows of the
+table by them (`dpwgan.table.links.count_links`), and all else is made of its noisy counts.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from dpwgan.app.fitting import EncodedRun
+from dpwgan.app.logs import LOGGER
+from dpwgan.marginals.denoising import denoise
+from dpwgan.marginals.simplex import project_on_simplex
+from dpwgan.methods.base import FittedSynthesizer
+from dpwgan.privacy.journal import Arrays
+from dpwgan.privacy.links import LINKS_LABEL
+from dpwgan.privacy.randomness import branch, make_choice_stream
+from dpwgan.table.encoder import TableEncoder
+from dpwgan.table.findings import Findings
+from dpwgan.table.forms import count_kinds, read_kinds
+from dpwgan.table.links import PairCells, choose_bounds, count_links, has_order, put_in_order
+from dpwgan.table.schema import UnitColumn
+from dpwgan.table.source import SourceTable
+from dpwgan.table.units import Codes
+
+Integers = npt.NDArray[np.int64]
+Counts = npt.NDArray[np.float64]
+
+# Rows of the model that groups are cut by.
+_DRAWN = 10_000
+# As if so many more were of each group.
+_LEAST_DRAWN = 0.1
+# Groups of a column grow with this power of how many stddevs of the noise all pairs of rows are: of more groups there
+# are more cells for noise to lie in, the square of them where they have no order.
+_POWER, _ORDERED, _MOST_GROUPS = 1 / 3, 1 / 2, 32
+# Below so many stddevs all pairs of rows together are hardly more than noise.
+_LEAST_STDDEVS = 10.0
+
+
+def release_links(run: EncodedRun, model: FittedSynthesizer) -> EncodedRun:
+    """The run, whose specs now say how linked columns hang together, as released; as it was without such columns.
+
+    A release that an earlier life of the run began, and lost, is left out.
+    Raises: PrivacyError from the ledger; as reading the table does.
+    """
+    schema, table, ledger = run.encoder.schema, run.linked, run.ledger
+    unit = schema.unit
+    if unit is None or table is None or table.units is None or ledger.journal.has_lost(LINKS_LABEL):
+        return run
+    pairs, stddev = len(table.units.of_rows) - len(table.units.sizes), ledger.find(LINKS_LABEL).stddev
+    if pairs < _LEAST_STDDEVS * stddev:
+        LOGGER.warning(
+            "noise of %.0f on each count of linked rows is more than a tenth of all %s of them: what rows of a unit "
+            "have in common will be chance",
+            stddev,
+            f"{pairs:,}",
+        )
+    units, rng = table.units, branch(make_choice_stream(run.run_plan.config.seed, key=ledger.journal.key))
+
+    def act() -> Arrays:
+        drawn, kinds = _draw(run, model, unit.linked)
+        power = pairs / stddev
+        cells = []
+        for values in drawn:
+            most = min(_MOST_GROUPS, 1 + int(power ** (_ORDERED if has_order(values) else _POWER)))
+            cells.append(PairCells(choose_bounds(values, most=most), kinds=count_kinds(schema)))
+        coins = rng.random(len(units.of_rows))
+        noisy = ledger.release(LINKS_LABEL, lambda: _count(table, unit, units.of_rows, run.encoder, cells, coins))
+        counts = np.split(noisy.values.astype(np.float64), np.cumsum([own.count for own in cells])[:-1])
+        shares = [_find_shares(*own, kinds, stddev=stddev) for own in zip(counts, cells, drawn, strict=True)]
+        return {"links": np.array(json.dumps([(own.bounds, of) for own, of in zip(cells, shares, strict=True)]))}
+
+    kept = json.loads(str(ledger.keep(LINKS_LABEL, act, dispensable=True)["links"]))
+    links = tuple((tuple(bounds), tuple(shares)) for bounds, shares in kept)
+    columns = tuple(replace(unit, links=links) if column is unit else column for column in schema.columns)
+    return replace(run, encoder=TableEncoder(replace(schema, columns=columns), run.encoder.header))
+
+
+def _find_shares(noisy: Counts, cells: PairCells, drawn: pl.Series, kinds: Codes, *, stddev: float) -> list[float]:
+    """The shares of cells, as far as noise does not explain that rows of a unit are like any others.
+
+    Shapes: (cells,), one pair of kinds after the other, each of which adds to 1.
+    """
+    size = cells.groups
+    drawn_of = np.bincount(cells.find_groups(drawn, kinds), minlength=cells.kinds * size) + _LEAST_DRAWN
+    by_chance = np.bincount(cells.table.ravel(), np.outer(drawn_of, drawn_of).ravel(), cells.count)
+    blocks = [part.reshape(-1, cells.of_kinds) for part in (noisy, by_chance)]
+    shape = (cells.of_kinds,) if cells.has_order else (size, size)
+    found = list[float]()
+    for own, expected in zip(*blocks, strict=True):
+        total = max(float(own.sum()), stddev)
+        centre = (expected * (total / expected.sum())).reshape(shape)
+        told = denoise(own.reshape(shape), centre, stddev=stddev, ordered=[cells.has_order] * len(shape)).ravel()
+        found += (project_on_simplex(told, np.ones(len(told)), total=total) / total).tolist()
+    return found
+
+
+def _draw(run: EncodedRun, model: FittedSynthesizer, names: Sequence[str]) -> tuple[list[pl.Series], Codes]:
+    """Values of these columns in rows of the model, and the kinds of these rows."""
+    rng, schema = run.streams.model, run.encoder.schema
+    kind = () if schema.unit is None or schema.unit.kind_of_row is None else (schema.unit.kind_of_row,)
+    parts = [
+        pl.DataFrame(run.encoder.decode_columns(part, rng, names=[*names, *kind]))
+        for part in model.sample(_DRAWN, rng=rng)
+    ]
+    values = pl.concat(run.encoder.read_values(part, names) for part in parts)
+    kinds = np.concatenate([read_kinds(part, schema) for part in parts])
+    return values.get_columns(), kinds
+
+
+def _count(
+    table: SourceTable,
+    unit: UnitColumn,
+    of_rows: Codes,
+    encoder: TableEncoder,
+    cells: Sequence[PairCells],
+    coins: Counts,
+) -> Integers:
+    """`count_links` of all rows that are kept and that no rule drops, one linked column after the other."""
+    parts, kept, read = [], [], []
+    for frame in table.frames():
+        parts.append(encoder.read_values(frame, dict.fromkeys((*unit.unique, *unit.linked))))
+        read.append(read_kinds(frame, encoder.schema))
+        kept.append(encoder.find_kept(frame, Findings()))
+    values, rows = pl.concat(parts), np.flatnonzero(np.concatenate(kept))
+    of_units = of_rows[rows].astype(np.int64)
+    unique = [values.get_column(name)[rows] for name in unit.unique]
+    order = put_in_order(of_units, np.concatenate(read)[rows], unique)
+    of_units, rows = of_units[order], rows[order]
+    kinds = np.concatenate(read)[rows]
+    found = []
+    for name, own in zip(unit.linked, cells, strict=True):
+        groups = own.find_groups(values.get_column(name)[rows], kinds)
+        found.append(count_links(groups, of_units, coins[rows], cells=own))
+    return np.concatenate(found)

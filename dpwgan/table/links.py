@@ -1,0 +1,246 @@
+"""Rows of units change places until those of one unit hang together as rows of the table's units do.
+
+A linked column has its cells in a few groups. Of pairs of rows of one unit it is known how often the later one has each
+group after each, or, where groups have an order, how far up or down it lies. Rows that may stand for each other are
+paired by chance and change places by their odds: by what the pairs weigh that they then have in their units. A pair
+weighs more as long as there are too few of it. No row is changed, and how many rows of each kind a unit has stays so.
+Privacy: `count_links` reads what it is given, and what it gives is not released; all else is post-processing.
+Source: Metropolis et al. 1953 (exchanges by their odds); Deming and Stephan 1940 (weights that meet given sums).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+Codes = npt.NDArray[np.int32]
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Bounds = tuple[float, ...] | tuple[str, ...]
+"""Of values in an order where groups begin, but for the first; of others those that have a group of their own."""
+
+# How many turns there are, and after how many of them weights are set right. More turns fit the noise of the shares.
+_TURNS, _EVERY = 300, 4
+# By what share of its error, in logarithms, a weight is set right; how large it may be; and what counts have more.
+_RATE, _MOST_WEIGHT, _LEAST_COUNT = 0.1, 8.0, 0.5
+# Where units share columns rows come from one of so many units next to theirs: further off these have other cells.
+_NEAR = 512
+# Rows change places with those of their own key where keys are fewer than one in so many rows.
+_FEW = 64
+
+
+@dataclass(frozen=True)
+class PairCells:
+    """Into which cell a pair of rows of one unit falls: by the groups of a column, and by kinds where these are few.
+
+    Of each kind there are groups from 0 up: that of missing cells, and those of the bounds. Where bounds have an order
+    a cell is how far the later row's group lies above the earlier one's, else each two groups have one.
+    """
+
+    bounds: Bounds
+    kinds: int = 1
+
+    @property
+    def groups(self) -> int:
+        """How many groups each kind has."""
+        return len(self.bounds) + 2
+
+    @property
+    def has_order(self) -> bool:
+        """Whether groups lie in an order."""
+        return not any(isinstance(bound, str) for bound in self.bounds)
+
+    @property
+    def of_kinds(self) -> int:
+        """How many cells there are for two kinds."""
+        return 2 * self.groups if self.has_order else self.groups**2
+
+    @property
+    def count(self) -> int:
+        """How many cells there are in all, one pair of kinds after the other."""
+        return self.kinds**2 * self.of_kinds
+
+    @cached_property
+    def table(self) -> Integers:
+        """The cell of each two groups, the earlier row's first. Shapes: (kinds groups, kinds groups)."""
+        size = self.groups
+        cells = np.arange(size * size).reshape(size, size)
+        if self.has_order:
+            groups = np.arange(size)
+            cells = groups - groups[:, np.newaxis] + size
+            cells[0], cells[:, 0], cells[0, 0] = 0, 1, 2 * size - 1
+        pairs = np.arange(self.kinds**2).reshape(self.kinds, self.kinds) * self.of_kinds
+        return np.array(np.kron(np.ones_like(pairs), cells) + np.kron(pairs, np.ones_like(cells)), np.int64)
+
+    def find_groups(self, values: pl.Series, kinds: Codes) -> Integers:
+        """The group of each value of a row of some kind. Shapes: (n,) each."""
+        if has_order(values):
+            groups = 1 + np.searchsorted(np.array(self.bounds, np.float64), _to_numbers(values), side="right")
+        else:
+            codes = {cell: place for place, cell in enumerate(self.bounds, 1)}
+            found = values.cast(pl.String).replace_strict(codes, default=len(codes) + 1, return_dtype=pl.Int64)
+            groups = found.to_numpy()
+        known: Integers = np.where(values.is_null().to_numpy(), 0, groups)
+        return known if self.kinds == 1 else known + self.groups * kinds.astype(np.int64)
+
+
+def choose_bounds(values: pl.Series, *, most: int) -> Bounds:
+    """Bounds of so many groups of values that are there: as large as each other, or the most frequent of them."""
+    values = values.drop_nulls()
+    if not has_order(values):
+        often = values.cast(pl.String).value_counts(sort=True).head(most).get_column(values.name)
+        return tuple(often.sort().to_list())
+    numbers = np.sort(_to_numbers(values))
+    distinct = np.unique(numbers)
+    if len(distinct) > most:
+        distinct = np.unique(numbers[len(numbers) * np.arange(most) // most])
+    return tuple(distinct[1:].tolist())
+
+
+def put_in_order(of_units: Integers, kinds: Codes, unique: Sequence[pl.Series]) -> Integers:
+    """The rows, unit after unit, in each by their kind and then by the columns that tell them apart. Shapes: (n,)."""
+    told = pl.DataFrame([of_units, kinds, *unique])
+    by_order = pl.arg_sort_by(told.columns, nulls_last=True, maintain_order=True)
+    order: Integers = told.select(by_order).to_series().to_numpy()
+    return order
+
+
+def count_links(groups: Integers, of_units: Integers, coins: Floats, *, cells: PairCells) -> Integers:
+    """How many pairs of rows fall into each cell: each row with one of those before it in its unit, chosen by a coin.
+
+    Rows lie unit after unit, in their order. Shapes: (n,) each, to (cells,); coins in [0, 1).
+    Privacy: each row that has one before it adds 1 to one count, whatever order they are in. So a unit of K rows adds
+      K - 1 in all: taken out it moves the counts by less than K in L2, and with other rows by less than sqrt(2) K.
+      Coins are no matter of cells.
+    """
+    in_unit = _Seats(of_units).in_unit
+    later = np.flatnonzero(in_unit)
+    earlier = later - 1 - (coins[later] * in_unit[later]).astype(np.int64)
+    return np.bincount(cells.table[groups[earlier], groups[later]], minlength=cells.count).astype(np.int64)
+
+
+def link_rows(
+    columns: Sequence[tuple[PairCells, Integers, Floats]],
+    of_units: Integers,
+    alike: Integers,
+    keys: Integers | None,
+    *,
+    near: bool,
+    rng: np.random.Generator,
+) -> Integers:
+    """Which row each place takes so that pairs of rows fall into cells as they should.
+
+    Of each column its cells, the group of each row, and the share of each cell among all of the same kinds. Rows lie
+    unit after unit, in an order that stays: rows change places with those that are `alike`, and so that `keys` go on
+    rising among these where there are any. `near`: whether rows are to come from near by.
+    Shapes: (n,) each but shares, (cells,), to (n,).
+    """
+    seats = _Seats(of_units)
+    weights = [_Weights(*column, seats=seats) for column in columns]
+    if keys is not None and len(np.unique(keys)) * _FEW <= len(keys):
+        alike, keys = alike * np.int64(keys.max() + 1) + keys, None
+    rows = np.arange(len(of_units))
+    best, found = np.inf, rows.copy()
+    for turn in range(_TURNS):
+        if turn % _EVERY == 0:
+            error = sum(own.set_right(rows) for own in weights)
+            if error < best:
+                best, found = error, rows.copy()
+        first, second, of_first, of_second = seats.draw_pairs(alike, near=near, rng=rng)
+        if keys is not None:
+            own = keys[rows]
+            fits = seats.keeps_order(own, alike, first, own[second]) & seats.keeps_order(own, alike, second, own[first])
+            first, second, of_first, of_second = first[fits], second[fits], of_first[fits], of_second[fits]
+        gain = np.zeros(len(first))
+        for weight in weights:
+            gain += weight.weigh(rows, of_first, first, second) + weight.weigh(rows, of_second, second, first)
+        taken = np.log1p(-rng.random(len(gain))) < gain
+        first, second = first[taken], second[taken]
+        rows[first], rows[second] = rows[second], rows[first]
+    return found
+
+
+class _Seats:
+    """The places of units, side by side: (units, most) of them, where those that nobody has are the unit's first."""
+
+    def __init__(self, of_units: Integers) -> None:
+        self.firsts = np.flatnonzero(np.append(True, of_units[1:] != of_units[:-1])[: len(of_units)])
+        self.sizes = np.diff(self.firsts, append=len(of_units))
+        self.column = np.arange(int(self.sizes.max(initial=0)))
+        self.taken = self.column < self.sizes[:, np.newaxis]
+        self.places = self.firsts[:, np.newaxis] + self.column * self.taken
+        self.in_unit = np.arange(len(of_units)) - np.repeat(self.firsts, self.sizes)
+
+    def draw_pairs(
+        self, alike: Integers, *, near: bool, rng: np.random.Generator
+    ) -> tuple[Integers, Integers, Integers, Integers]:
+        """One place of each unit, in pairs that are alike, each place once; and the units that both are of."""
+        units = len(self.firsts)
+        drawn = self.firsts + (rng.random(units) * self.sizes).astype(np.int64)
+        apart = np.arange(units) + rng.random(units) * (_NEAR if near else units)
+        order = np.lexsort((apart, alike[drawn]))
+        first, second = order[: units // 2 * 2 : 2], order[1::2]
+        fits = alike[drawn[first]] == alike[drawn[second]]
+        first, second = first[fits], second[fits]
+        return drawn[first], drawn[second], first, second
+
+    def keeps_order(self, keys: Integers, alike: Integers, places: Integers, others: Integers) -> Flags:
+        """Whether keys go on rising in their unit when places have these others. Shapes: (n,), (m,) to (m,)."""
+        before, after = np.maximum(places - 1, 0), np.minimum(places + 1, len(keys) - 1)
+        is_first = (self.in_unit[places] == 0) | (alike[before] != alike[places])
+        is_last = (self.in_unit[after] == 0) | (after == places) | (alike[after] != alike[places])
+        kept: Flags = (is_first | (keys[before] < others)) & (is_last | (others < keys[after]))
+        return kept
+
+
+class _Weights:
+    """What pairs of rows weigh by their cells of one column."""
+
+    def __init__(self, cells: PairCells, groups: Integers, shares: Floats, *, seats: _Seats) -> None:
+        self._cells, self._groups, self._seats = cells, groups, seats
+        self._weights = np.zeros(cells.count)
+        counts = self._count(np.arange(len(groups))).reshape(-1, cells.of_kinds)
+        self._wanted = (shares.reshape(counts.shape) * counts.sum(axis=1, keepdims=True)).ravel() + _LEAST_COUNT
+
+    def set_right(self, rows: Integers) -> float:
+        """Has pairs weigh more that are too few, and says how far all are off."""
+        there = self._count(rows) + _LEAST_COUNT
+        weights = self._weights + _RATE * np.log(self._wanted / there)
+        self._weights = np.clip(weights, -_MOST_WEIGHT, _MOST_WEIGHT)
+        self._of_groups = self._weights[self._cells.table]
+        return float(np.abs(there - self._wanted).sum())
+
+    def weigh(self, rows: Integers, units: Integers, places: Integers, others: Integers) -> Floats:
+        """What places of these units gain by the rows of others, one of each unit. Shapes: (m,) each."""
+        seats, weights = self._seats, self._of_groups
+        column, at = seats.column, seats.in_unit[places, np.newaxis]
+        groups = self._groups[rows[seats.places[units]]]
+        old, new = (self._groups[rows[own]][:, np.newaxis] for own in (places, others))
+        before = (weights[groups, new] - weights[groups, old]) * (column < at) / np.maximum(at, 1)
+        is_after = seats.taken[units] & (column > at)
+        after = (weights[new, groups] - weights[old, groups]) * is_after / np.maximum(column, 1)
+        gained: Floats = np.sum(before + after, axis=1)
+        return gained
+
+    def _count(self, rows: Integers) -> Floats:
+        """How many pairs fall into each cell: those of a row and all before it count as one. Shapes: (cells,)."""
+        seats, counts = self._seats, np.zeros(self._cells.count)
+        groups = self._groups[rows[seats.places]]
+        for place in seats.column[1:]:
+            own = groups[seats.taken[:, place]]
+            cells = self._cells.table[own[:, :place], own[:, place, np.newaxis]]
+            counts += np.bincount(cells.ravel(), minlength=len(counts)) / place
+        return counts
+
+
+def has_order(values: pl.Series) -> bool:
+    """Whether values lie in an order, as numbers and days do."""
+    return values.dtype.is_numeric() or values.dtype.is_temporal()
+
+
+def _to_numbers(values: pl.Series) -> Floats:
+    return values.to_physical().cast(pl.Float64).fill_null(0.0).to_numpy()
