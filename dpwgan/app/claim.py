@@ -89,7 +89,8 @@ NOT_COVERED_OF_UNITS = (
 NOT_KEPT = " What the rows of one unit have in common is not kept: each row is drawn by itself."
 TOGETHER = (
     " Units are made of rows that were drawn each by itself, of as many as the released histogram says: what their "
-    "rows have in common is not kept but for columns of the unit, and no unit stands for one of the input table."
+    "rows have in common is kept for columns of the unit, and in part for linked ones, and no unit stands for one of "
+    "the input table."
 )
 
 WAIVED = "which cells occur in {}: their lists or ranges were read from the rows and not paid for (waived by the specs)"

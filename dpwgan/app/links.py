@@ -23,8 +23,8 @@ from dpwgan.privacy.randomness import branch, make_choice_stream
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.findings import Findings
 from dpwgan.table.forms import count_kinds, read_kinds
-from dpwgan.table.links import PairCells, choose_bounds, count_links, has_order, put_in_order
-from dpwgan.table.schema import UnitColumn
+from dpwgan.table.links import PairCells, choose_cells, count_links, put_in_order
+from dpwgan.table.schema import CategoricalColumn, UnitColumn
 from dpwgan.table.source import SourceTable
 from dpwgan.table.units import Codes
 
@@ -37,7 +37,7 @@ _DRAWN = 10_000
 _LEAST_DRAWN = 0.1
 # Groups of a column grow with this power of how many stddevs of the noise all pairs of rows are: of more groups there
 # are more cells for noise to lie in, the square of them where they have no order.
-_POWER, _ORDERED, _MOST_GROUPS = 1 / 3, 1 / 2, 32
+_ORDERED, _UNORDERED, _MOST_GROUPS = 1 / 2, 1 / 3, 32
 # Below so many stddevs all pairs of rows together are hardly more than noise.
 _LEAST_STDDEVS = 10.0
 
@@ -64,19 +64,21 @@ def release_links(run: EncodedRun, model: FittedSynthesizer) -> EncodedRun:
 
     def act() -> Arrays:
         drawn, kinds = _draw(run, model, unit.linked)
-        power = pairs / stddev
         cells = []
         for values in drawn:
-            most = min(_MOST_GROUPS, 1 + int(power ** (_ORDERED if has_order(values) else _POWER)))
-            cells.append(PairCells(choose_bounds(values, most=most), kinds=count_kinds(schema)))
+            ordered = not isinstance(schema.by_name[values.name], CategoricalColumn)
+            most = min(_MOST_GROUPS, 1 + int((pairs / stddev) ** (_ORDERED if ordered else _UNORDERED)))
+            cells.append(choose_cells(values, most=most, ordered=ordered, kinds=count_kinds(schema)))
         coins = rng.random(len(units.of_rows))
         noisy = ledger.release(LINKS_LABEL, lambda: _count(table, unit, units.of_rows, run.encoder, cells, coins))
         counts = np.split(noisy.values.astype(np.float64), np.cumsum([own.count for own in cells])[:-1])
         shares = [_find_shares(*own, kinds, stddev=stddev) for own in zip(counts, cells, drawn, strict=True)]
-        return {"links": np.array(json.dumps([(own.bounds, of) for own, of in zip(cells, shares, strict=True)]))}
+        return {
+            "links": np.array(json.dumps([(own.bounds, own.told, of) for own, of in zip(cells, shares, strict=True)]))
+        }
 
     kept = json.loads(str(ledger.keep(LINKS_LABEL, act, dispensable=True)["links"]))
-    links = tuple((tuple(bounds), tuple(shares)) for bounds, shares in kept)
+    links = tuple((tuple(bounds), told, tuple(shares)) for bounds, told, shares in kept)
     columns = tuple(replace(unit, links=links) if column is unit else column for column in schema.columns)
     return replace(run, encoder=TableEncoder(replace(schema, columns=columns), run.encoder.header))
 
@@ -86,16 +88,12 @@ def _find_shares(noisy: Counts, cells: PairCells, drawn: pl.Series, kinds: Codes
 
     Shapes: (cells,), one pair of kinds after the other, each of which adds to 1.
     """
-    size = cells.groups
-    drawn_of = np.bincount(cells.find_groups(drawn, kinds), minlength=cells.kinds * size) + _LEAST_DRAWN
+    drawn_of = np.bincount(cells.find_groups(drawn, kinds), minlength=len(cells.table)) + _LEAST_DRAWN
     by_chance = np.bincount(cells.table.ravel(), np.outer(drawn_of, drawn_of).ravel(), cells.count)
-    blocks = [part.reshape(-1, cells.of_kinds) for part in (noisy, by_chance)]
-    shape = (cells.of_kinds,) if cells.has_order else (size, size)
     found = list[float]()
-    for own, expected in zip(*blocks, strict=True):
+    for own, expected in zip(*(part.reshape(-1, cells.of_kinds) for part in (noisy, by_chance)), strict=True):
         total = max(float(own.sum()), stddev)
-        centre = (expected * (total / expected.sum())).reshape(shape)
-        told = denoise(own.reshape(shape), centre, stddev=stddev, ordered=[cells.has_order] * len(shape)).ravel()
+        told = denoise(own, expected * (total / expected.sum()), stddev=stddev, ordered=[cells.has_order])
         found += (project_on_simplex(told, np.ones(len(told)), total=total) / total).tolist()
     return found
 

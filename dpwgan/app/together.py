@@ -163,8 +163,8 @@ class UnitSource:
         """Which row each place takes, so that linked columns hang together. Rows lie in the order of units."""
         unit, alike, keys = self._unit, kinds.astype(np.int64), None
         columns = []
-        for name, (bounds, shares) in zip(unit.linked, unit.links, strict=True):
-            cells = PairCells(bounds, kinds=count_kinds(self._encoder.schema))
+        for name, (bounds, told, shares) in zip(unit.linked, unit.links, strict=True):
+            cells = PairCells(bounds=bounds, told=told, kinds=count_kinds(self._encoder.schema))
             columns.append((cells, cells.find_groups(values.get_column(name), kinds), np.array(shares)))
         if self._unique:
             by_key = put_in_order(

@@ -21,27 +21,31 @@ Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 Bounds = tuple[float, ...] | tuple[str, ...]
-"""Of values in an order where groups begin, but for the first; of others those that have a group of their own."""
+"""Of values in an order where groups begin, but for the first; of others the most frequent ones."""
 
+# Of a list of cells so many are told from each other, in the order of how frequent they are.
+_MOST_LISTED = 1_000
 # How many turns there are, and after how many of them weights are set right. More turns fit the noise of the shares.
-_TURNS, _EVERY = 300, 4
+_TURNS, _EVERY = 400, 4
 # By what share of its error, in logarithms, a weight is set right; how large it may be; and what counts have more.
 _RATE, _MOST_WEIGHT, _LEAST_COUNT = 0.1, 8.0, 0.5
-# Where units share columns rows come from one of so many units next to theirs: further off these have other cells.
+# Where units share columns rows stay among those of so many units side by side: further off these have other cells.
 _NEAR = 512
 # Rows change places with those of their own key where keys are fewer than one in so many rows.
 _FEW = 64
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PairCells:
     """Into which cell a pair of rows of one unit falls: by the groups of a column, and by kinds where these are few.
 
     Of each kind there are groups from 0 up: that of missing cells, and those of the bounds. Where bounds have an order
-    a cell is how far the later row's group lies above the earlier one's, else each two groups have one.
+    a cell is how far the later row's group lies above the earlier one's. Else the first `told` of them and all others
+    together have one for each two, and those of which both rows have the same have one together.
     """
 
     bounds: Bounds
+    told: int
     kinds: int = 1
 
     @property
@@ -57,7 +61,7 @@ class PairCells:
     @property
     def of_kinds(self) -> int:
         """How many cells there are for two kinds."""
-        return 2 * self.groups if self.has_order else self.groups**2
+        return 2 * self.groups if self.has_order else (self.told + 2) ** 2 + 1
 
     @property
     def count(self) -> int:
@@ -67,18 +71,21 @@ class PairCells:
     @cached_property
     def table(self) -> Integers:
         """The cell of each two groups, the earlier row's first. Shapes: (kinds groups, kinds groups)."""
-        size = self.groups
-        cells = np.arange(size * size).reshape(size, size)
+        groups = np.arange(self.groups)
         if self.has_order:
-            groups = np.arange(size)
-            cells = groups - groups[:, np.newaxis] + size
-            cells[0], cells[:, 0], cells[0, 0] = 0, 1, 2 * size - 1
+            cells = groups - groups[:, np.newaxis] + self.groups
+            cells[0], cells[:, 0], cells[0, 0] = 0, 1, self.of_kinds - 1
+        else:
+            coarse = np.minimum(groups, self.told + 1)
+            cells = coarse[:, np.newaxis] * (self.told + 2) + coarse
+            same = groups[self.told + 1 : -1]
+            cells[same, same] = self.of_kinds - 1
         pairs = np.arange(self.kinds**2).reshape(self.kinds, self.kinds) * self.of_kinds
         return np.array(np.kron(np.ones_like(pairs), cells) + np.kron(pairs, np.ones_like(cells)), np.int64)
 
     def find_groups(self, values: pl.Series, kinds: Codes) -> Integers:
         """The group of each value of a row of some kind. Shapes: (n,) each."""
-        if has_order(values):
+        if self.has_order:
             groups = 1 + np.searchsorted(np.array(self.bounds, np.float64), _to_numbers(values), side="right")
         else:
             codes = {cell: place for place, cell in enumerate(self.bounds, 1)}
@@ -88,17 +95,18 @@ class PairCells:
         return known if self.kinds == 1 else known + self.groups * kinds.astype(np.int64)
 
 
-def choose_bounds(values: pl.Series, *, most: int) -> Bounds:
-    """Bounds of so many groups of values that are there: as large as each other, or the most frequent of them."""
+def choose_cells(values: pl.Series, *, most: int, ordered: bool, kinds: int) -> PairCells:
+    """Cells by values that are there: of `most` groups as large as each other, or with the most frequent ones told."""
     values = values.drop_nulls()
-    if not has_order(values):
-        often = values.cast(pl.String).value_counts(sort=True).head(most).get_column(values.name)
-        return tuple(often.sort().to_list())
+    if not ordered:
+        often = values.cast(pl.String).alias("cell").value_counts(name="times").sort(["times", "cell"], descending=True)
+        listed = tuple(often.get_column("cell").head(_MOST_LISTED).to_list()) or ("",)
+        return PairCells(bounds=listed, told=min(most, len(listed)), kinds=kinds)
     numbers = np.sort(_to_numbers(values))
     distinct = np.unique(numbers)
     if len(distinct) > most:
         distinct = np.unique(numbers[len(numbers) * np.arange(most) // most])
-    return tuple(distinct[1:].tolist())
+    return PairCells(bounds=tuple(distinct[1:].tolist()), told=0, kinds=kinds)
 
 
 def put_in_order(of_units: Integers, kinds: Codes, unique: Sequence[pl.Series]) -> Integers:
@@ -136,13 +144,15 @@ def link_rows(
 
     Of each column its cells, the group of each row, and the share of each cell among all of the same kinds. Rows lie
     unit after unit, in an order that stays: rows change places with those that are `alike`, and so that `keys` go on
-    rising among these where there are any. `near`: whether rows are to come from near by.
+    rising among these where there are any. `near`: whether rows are to stay near by.
     Shapes: (n,) each but shares, (cells,), to (n,).
     """
     seats = _Seats(of_units)
     weights = [_Weights(*column, seats=seats) for column in columns]
     if keys is not None and len(np.unique(keys)) * _FEW <= len(keys):
         alike, keys = alike * np.int64(keys.max() + 1) + keys, None
+    if near:
+        alike = alike * len(of_units) + (np.cumsum(seats.in_unit == 0) - 1) // _NEAR
     rows = np.arange(len(of_units))
     best, found = np.inf, rows.copy()
     for turn in range(_TURNS):
@@ -150,7 +160,8 @@ def link_rows(
             error = sum(own.set_right(rows) for own in weights)
             if error < best:
                 best, found = error, rows.copy()
-        first, second, of_first, of_second = seats.draw_pairs(alike, near=near, rng=rng)
+        by = weights[turn // 2 % len(weights)].whichever_kind[rows] if turn % 2 else None
+        first, second, of_first, of_second = seats.draw_pairs(alike, by, rng=rng)
         if keys is not None:
             own = keys[rows]
             fits = seats.keeps_order(own, alike, first, own[second]) & seats.keeps_order(own, alike, second, own[first])
@@ -176,15 +187,25 @@ class _Seats:
         self.in_unit = np.arange(len(of_units)) - np.repeat(self.firsts, self.sizes)
 
     def draw_pairs(
-        self, alike: Integers, *, near: bool, rng: np.random.Generator
+        self, alike: Integers, groups: Integers | None, *, rng: np.random.Generator
     ) -> tuple[Integers, Integers, Integers, Integers]:
-        """One place of each unit, in pairs that are alike, each place once; and the units that both are of."""
+        """One place of each unit, in pairs that are alike, each place once; and the units that both are of.
+
+        With `groups`, of each place, one of a pair is of the group of another place of the other one's unit.
+        """
         units = len(self.firsts)
         drawn = self.firsts + (rng.random(units) * self.sizes).astype(np.int64)
-        apart = np.arange(units) + rng.random(units) * (_NEAR if near else units)
-        order = np.lexsort((apart, alike[drawn]))
+        keys, wishes = alike[drawn], np.zeros(units, np.bool_)
+        if groups is not None:
+            wishes = rng.random(units) < 0.5
+            steps = 1 + (rng.random(units) * (self.sizes - 1)).astype(np.int64)
+            others = self.firsts + (drawn - self.firsts + steps) % self.sizes
+            keys = keys * (groups.max() + 1) + groups[np.where(wishes, others, drawn)]
+        order = np.lexsort((rng.random(units), keys))
         first, second = order[: units // 2 * 2 : 2], order[1::2]
-        fits = alike[drawn[first]] == alike[drawn[second]]
+        fits = keys[first] == keys[second]
+        if groups is not None:
+            fits &= wishes[first] != wishes[second]
         first, second = first[fits], second[fits]
         return drawn[first], drawn[second], first, second
 
@@ -202,6 +223,7 @@ class _Weights:
 
     def __init__(self, cells: PairCells, groups: Integers, shares: Floats, *, seats: _Seats) -> None:
         self._cells, self._groups, self._seats = cells, groups, seats
+        self.whichever_kind = groups % cells.groups
         self._weights = np.zeros(cells.count)
         counts = self._count(np.arange(len(groups))).reshape(-1, cells.of_kinds)
         self._wanted = (shares.reshape(counts.shape) * counts.sum(axis=1, keepdims=True)).ravel() + _LEAST_COUNT
@@ -235,11 +257,6 @@ class _Weights:
             cells = self._cells.table[own[:, :place], own[:, place, np.newaxis]]
             counts += np.bincount(cells.ravel(), minlength=len(counts)) / place
         return counts
-
-
-def has_order(values: pl.Series) -> bool:
-    """Whether values lie in an order, as numbers and days do."""
-    return values.dtype.is_numeric() or values.dtype.is_temporal()
 
 
 def _to_numbers(values: pl.Series) -> Floats:

@@ -501,7 +501,7 @@ class UnitColumn(IdentifierColumn, kind="unit"):
     categories says it. `sizes` are the shares of units with so many rows of each kind
     (`dpwgan.table.forms.list_forms`): released numbers, none before they are, or where each unit has one row.
     `linked` are columns in which rows of a unit hang together, and `links`, once they are released, of each of them the
-    bounds of its groups and the shares of pairs of these, row by row (`dpwgan.table.links`).
+    bounds of its groups, how many of them are told apart, and the shares of pairs (`dpwgan.table.links.PairCells`).
     """
 
     max_rows: int
@@ -511,7 +511,7 @@ class UnitColumn(IdentifierColumn, kind="unit"):
     kind_of_row: str | None = None
     linked: tuple[str, ...] = ()
     sizes: tuple[float, ...] = ()
-    links: tuple[tuple[tuple[float, ...] | tuple[str, ...], tuple[float, ...]], ...] = ()
+    links: tuple[tuple[tuple[float, ...] | tuple[str, ...], int, tuple[float, ...]], ...] = ()
 
     @property
     def is_written(self) -> bool:

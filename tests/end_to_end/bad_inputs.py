@@ -433,6 +433,20 @@ CASES: tuple[Case, ...] = (
         specs(unit=two_rows("member"), member=None, age={**SPECS["age"], "of": "unit"}),
     ),
     refuse("a unit's column to be trained", 78, specs(unit=two_rows("age"))),
+    refuse(
+        "a linked column of a unit that is its own",
+        78,
+        specs(
+            unit={**two_rows("member"), "linked": ["age"]},
+            member={"type": "integer", "uuid": True},
+            age={**SPECS["age"], "of": "unit"},
+        ),
+    ),
+    refuse(
+        "a linked column of units of one row",
+        78,
+        specs(unit={"column": "member", "max_rows": 1, "linked": ["age"]}, member={"type": "integer", "uuid": True}),
+    ),
     refuse("a layout's label is no column", 78, specs(layout=layout("z"))),
     refuse("a pixel listed as well", 78, specs(layout=layout("age"), p3={"type": "enum", "count": 2})),
     refuse("a column named twice", 78, specs_text('{"age": {}, "age": {}}')),

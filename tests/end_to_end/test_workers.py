@@ -51,7 +51,7 @@ def name_people(folder: Path, rows_of_each: int) -> None:
     people = len(ROWS) // rows_of_each
     lines = [f"{HEADER},person", *(f"{row},{number % people}" for number, row in enumerate(ROWS))]
     (folder / "data.csv").write_text("\n".join(lines) + "\n")
-    unit = {"column": "person", "max_rows": 3, "kind": "colour"}
+    unit = {"column": "person", "max_rows": 3, "kind": "colour", "linked": ["age"]}
     named = {"unit": unit, "person": {"type": "integer", "uuid": True, "min": 0}}
     (folder / "specs.json").write_text(json.dumps({**SPECS, **named}))
 

@@ -155,10 +155,10 @@ def test_table_is_not_blamed_when_all_columns_of_the_specs_are_wrong(folder, cap
     assert capfd.readouterr().out.endswith("in the specs ('x', 'y'): is it a header?\n")
 
 
-@pytest.mark.parametrize("place", ["of", "unique"])
+@pytest.mark.parametrize("place", ["of", "unique", "linked"])
 def test_unit_is_judged_without_its_columns_that_are_themselves_wrong(folder, capfd, place):
     wrong = {"type": "enum", "values": None, **({"of": "unit"} if place == "of" else {})}
-    told = {"unique": ["y"]} if place == "unique" else {}
+    told = {place: ["y"]} if place != "of" else {}
     specs = {"who": {"type": "string", "uuid": True}, "x": {"type": "boolean", "of": "unit"}, "y": wrong}
     assert judge(folder, {**specs, "unit": {**OF_UNITS["unit"], **told}}, "who,x,y\n1,0,a\n1,1,b\n") == 78
     out = capfd.readouterr().out

@@ -1,0 +1,197 @@
+"""Rows of one unit that hang together in linked columns, from the table to the output, its claim and saved models."""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpwgan.app import links
+from dpwgan.app.api import Synthesizer
+from dpwgan.app.claims.verification import find_faults
+from dpwgan.errors import SpecsError
+from dpwgan.privacy.links import LINKS_LABEL
+from tests.lives import QUERIES, Killed, Lives, watched
+
+SPECS: dict[str, Any] = {
+    "unit": {"column": "person", "max_rows": 4, "unique": ["wave"], "linked": ["pay", "status"]},
+    "person": {"type": "integer", "uuid": True, "min": 1},
+    "sex": {"type": "enum", "values": ["f", "m"], "of": "unit"},
+    "wave": {"type": "enum", "count": 4},
+    "pay": {"type": "integer", "min": 0, "max": 9_999, "missing": ["none"]},
+    "status": {"type": "enum", "values": ["at work", "at home", "at school"]},
+}
+ALONE = {**SPECS, "unit": {**SPECS["unit"]}}
+del ALONE["unit"]["linked"]
+
+
+def make_frame(persons: int = 3_000) -> pd.DataFrame:
+    """Persons in up to four waves, whose pay and status hardly change, and are independent of all else."""
+    rng = np.random.default_rng(8)
+    waves = [np.sort(rng.choice(4, size, replace=False)) for size in rng.integers(1, 5, persons)]
+    person = np.repeat(np.arange(persons), [len(own) for own in waves])
+    level, status = rng.lognormal(7, 0.6, persons)[person], rng.integers(0, 3, persons)[person]
+    status = np.where(rng.random(len(person)) < 0.1, rng.integers(0, 3, len(person)), status)
+    pay = np.minimum(level * rng.lognormal(0, 0.1, len(person)), 9_999).astype(int)
+    return pd.DataFrame(
+        {
+            "person": person,
+            "sex": np.where(person % 2, "f", "m"),
+            "wave": np.concatenate(waves),
+            "pay": np.where(status == 2, "none", pay.astype(str)),
+            "status": np.array(SPECS["status"]["values"])[status],
+        }
+    )
+
+
+def fit(specs: Any = SPECS, *, epsilon: float = 20.0, frame: pd.DataFrame | None = None, **options: Any) -> Synthesizer:
+    synthesizer = Synthesizer(specs, epsilon, **{"method": "independent", **options})
+    return synthesizer.fit(make_frame() if frame is None else frame)
+
+
+def measure(frame: pd.DataFrame) -> tuple[float, float]:
+    """How pay correlates from a row to the next of its person, and how often status stays."""
+    frame = frame.sort_values(["person", "wave"])
+    pay = pd.to_numeric(frame.pay, errors="coerce")
+    before = frame.assign(pay=np.log1p(pay)).groupby("person")[["pay", "status"]].shift()
+    follows = before.status.notna()
+    return np.log1p(pay).corr(before.pay), (frame.status == before.status)[follows].mean()
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Synthesizer:
+    return fit()
+
+
+def test_pay_and_status_of_a_person_stay_when_they_are_linked(fitted, tmp_path):
+    real, alone = measure(make_frame()), measure(fit(ALONE).sample())
+    assert real[0] > 0.9
+    assert real[1] > 0.8
+    assert abs(alone[0]) < 0.1
+    assert alone[1] < 0.45
+    fitted.save(tmp_path / "model")
+    for out in (fitted.sample(), Synthesizer.load(tmp_path / "model").sample(5_000)):
+        told = measure(out)
+        assert told[0] > 0.7
+        assert told[1] == pytest.approx(real[1], abs=0.08)
+        assert not out.duplicated(["person", "wave"]).any()
+        assert (out.groupby("person").sex.nunique() == 1).all()
+        assert out.groupby("person").wave.apply(lambda own: own.is_monotonic_increasing).all()
+
+
+def test_rows_by_themselves_stay_as_they_are_drawn():
+    linked, alone = (fit(specs, frame=make_frame(500), seed=3).sample() for specs in (SPECS, ALONE))
+    for name in ("wave", "status", "sex"):
+        shares = [frame[name].value_counts(normalize=True).sort_index() for frame in (linked, alone)]
+        np.testing.assert_allclose(*shares, atol=0.06)
+
+
+def test_claim_has_the_line_of_links_within_the_budget():
+    claim = fit(epsilon=1.0).claim()
+    lines = {line["label"]: line for line in claim.document["ledger"]}
+    line = lines[LINKS_LABEL]
+    assert (line["event"], line["cells"], line["rows"], line["charged"]) == ("discrete_gaussian", 2, 4, 1)
+    assert claim.document["guarantee"]["epsilon"] <= 1.0
+    assert not list(find_faults(claim))
+    assert LINKS_LABEL not in {line["label"] for line in fit(ALONE, epsilon=1.0).claim().document["ledger"]}
+
+
+def test_output_does_not_depend_on_threads_and_is_the_seeds():
+    frames = [fit(frame=make_frame(300), seed=3, threads=threads).sample(900) for threads in (1, 2)]
+    pd.testing.assert_frame_equal(*frames)
+
+
+@pytest.mark.parametrize("order", [False, True], ids=["as they lie", "shuffled"])
+def test_what_is_counted_are_pairs_of_rows_that_no_rule_drops(order, monkeypatch):
+    seen: dict[str, Any] = {}
+    count = links._count
+
+    def watch(*given: Any) -> Any:
+        seen["given"], seen["counts"] = given, count(*given)
+        return seen["counts"]
+
+    monkeypatch.setattr(links, "_count", watch)
+    frame = make_frame(200)
+    frame = frame.sample(frac=1.0, random_state=1).reset_index(drop=True) if order else frame
+    specs = {**SPECS, "rules": [{"sql": "wave <> 2 OR status <> 'at work'", "violations": "drop"}]}
+    fit(specs, frame=frame)
+    *_, (pay, status), coins = seen["given"]
+    kept = frame[(frame.wave != 2) | (frame.status != "at work")].assign(coin=lambda own: coins[own.index])
+    expected = [np.zeros(cells.count, int) for cells in (pay, status)]
+    for _, own in kept.groupby("person"):
+        rows = own.sort_values("wave").reset_index(drop=True)
+        for place in range(1, len(rows)):
+            earlier = rows.loc[place - 1 - int(rows.coin[place] * place)]
+            for cells, name, counts in zip((pay, status), ("pay", "status"), expected, strict=True):
+                pair = [find_group(cells, row[name]) for row in (earlier, rows.loc[place])]
+                counts[cells.table[pair[0], pair[1]]] += 1
+    assert seen["counts"].tolist() == np.concatenate(expected).tolist()
+    assert seen["counts"].sum() > 300
+
+
+def find_group(cells: Any, cell: str) -> int:
+    if not cells.has_order:
+        return 1 + cells.bounds.index(cell)
+    return 0 if cell == "none" else 1 + sum(float(cell) >= bound for bound in cells.bounds)
+
+
+def test_noise_that_hides_all_links_is_told(caplog):
+    fit(epsilon=0.1, frame=make_frame(100))
+    assert any("count of linked rows" in record.getMessage() for record in caplog.records)
+
+
+def test_a_column_of_one_cell_or_none_is_linked_to_no_avail():
+    frame = make_frame(100).assign(pay="none", status="at work")
+    out = fit(frame=frame, epsilon=500.0).sample()
+    assert out.pay.eq("none").mean() > 0.9
+    # Units of one row each have no pairs.
+    fit(frame=frame.drop_duplicates("person")).sample(50)
+
+
+def test_links_are_released_once_or_left_out_when_a_run_is_killed(tmp_path):
+    options: dict[str, Any] = {**QUERIES, "checkpoint": tmp_path / "run"}
+    frame, lives = make_frame(150), Lives()
+    with watched(lives):
+        lives.begin(None)
+        Synthesizer(SPECS, 20.0, **{**options, "checkpoint": tmp_path / "whole"}).fit(frame)
+    last, end = lives.moments[-1], lives.ticks[-1]
+    found = []
+    for kill in range(last - 3, end):
+        again = Lives()
+        options["checkpoint"] = tmp_path / str(kill)
+        with watched(again):
+            for life, moment in enumerate([kill, None]):
+                again.begin(moment)
+                with suppress(Killed):
+                    synthesizer = Synthesizer(SPECS, 20.0, resume=life > 0, **options).fit(frame)
+        line = next(line for line in synthesizer.claim().document["ledger"] if line["label"] == LINKS_LABEL)
+        assert again.reads[LINKS_LABEL] <= line["charged"] <= 1
+        assert again.reads["one-way counts"] == 1
+        found.append(bool(synthesizer.schema.unit.links))
+        assert len(synthesizer.sample(50)) == 50
+    assert set(found) == {True, False}
+
+
+def test_specs_say_what_may_be_linked(tmp_path):
+    for linked in (["wave"], ["sex"], ["person"], ["nothing"]):
+        with pytest.raises(SpecsError, match="'linked' names"):
+            Synthesizer({**SPECS, "unit": {**SPECS["unit"], "linked": linked}}, 1.0)
+    with pytest.raises(SpecsError, match="by its names alone"):
+        Synthesizer(
+            {
+                **SPECS,
+                "person": {"type": "drop"},
+                "sex": {"type": "drop"},
+                "unit": {"column": "person", "max_rows": 4, "linked": ["pay"]},
+            },
+            1.0,
+        )
+    with pytest.raises(SpecsError, match="nothing 'linked'"):
+        Synthesizer({**SPECS, "unit": {"column": "person", "max_rows": 1, "linked": ["pay"]}}, 1.0)
+    document = tmp_path / "specs.json"
+    document.write_text(json.dumps({**SPECS, "unit": {**SPECS["unit"], "linked": []}}))
+    with pytest.raises(SpecsError):
+        Synthesizer(Path(document), 1.0)

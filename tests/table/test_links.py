@@ -1,0 +1,274 @@
+"""Rows that change places in units: pairs counted by hand, and exchanges that keep rows, kinds and order."""
+
+import datetime
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpwgan.table import links
+from dpwgan.table.links import PairCells, choose_cells, count_links, link_rows, put_in_order
+
+CELLS = [
+    PairCells(bounds=(10.0, 20.0, 30.0), told=0),
+    PairCells(bounds=(10.0, 20.0), told=0, kinds=3),
+    PairCells(bounds=("b", "a", "c"), told=1),
+    PairCells(bounds=("b", "a", "c"), told=3, kinds=2),
+    PairCells(bounds=(), told=0),
+]
+
+
+def name_cell(cells, earlier, later):
+    """What the cell of a pair stands for, in words of its own."""
+    (kind, one), (other_kind, other) = divmod(earlier, cells.groups), divmod(later, cells.groups)
+    if cells.has_order:
+        told = (one == 0, other == 0, other - one if one and other else None)
+    elif one == other and cells.told < one <= len(cells.bounds):
+        told = "the same"
+    else:
+        told = tuple(group if group <= cells.told else "other" for group in (one, other))
+    return kind, other_kind, told
+
+
+@pytest.mark.parametrize("cells", CELLS)
+def test_pairs_of_groups_share_a_cell_when_they_mean_the_same(cells):
+    pairs = [(one, other) for one in range(len(cells.table)) for other in range(len(cells.table))]
+    named = {pair: name_cell(cells, *pair) for pair in pairs}
+    assert len({(cells.table[pair], named[pair]) for pair in pairs}) == len(set(named.values()))
+    assert len({cells.table[pair] for pair in pairs}) == len(set(named.values())) <= cells.count
+    assert cells.table.max() < cells.count
+    # One pair of kinds after the other.
+    kinds = {pair: (pair[0] // cells.groups) * cells.kinds + pair[1] // cells.groups for pair in pairs}
+    assert all(cells.table[pair] // cells.of_kinds == kinds[pair] for pair in pairs)
+
+
+def test_groups_are_those_of_bounds_and_of_missing_cells():
+    kinds = np.array([0, 1, 2, 0], np.int32)
+    numbers = pl.Series([9.9, 10.0, None, 31.0])
+    assert PairCells(bounds=(10.0, 20.0), told=0, kinds=3).find_groups(numbers, kinds).tolist() == [1, 6, 8, 3]
+    assert PairCells(bounds=("b", "a"), told=1).find_groups(pl.Series(["a", "b", None, "?"]), kinds).tolist() == [
+        2,
+        1,
+        0,
+        3,
+    ]
+    assert PairCells(bounds=("",), told=1).find_groups(pl.Series(["a", None, "b", ""]), kinds).tolist() == [2, 0, 2, 1]
+    days = pl.Series([datetime.date(2021, 1, day) for day in (1, 2, 3, 4)])
+    cells = choose_cells(days, most=2, ordered=True, kinds=1)
+    assert cells.find_groups(days, kinds).tolist() == [1, 1, 2, 2]
+
+
+def test_bounds_are_of_groups_alike_or_of_what_is_frequent():
+    numbers = pl.Series("x", [*range(100), None])
+    assert choose_cells(numbers, most=4, ordered=True, kinds=1).bounds == (25.0, 50.0, 75.0)
+    assert choose_cells(pl.Series("x", [0] * 97 + [1, 2, 3]), most=4, ordered=True, kinds=1).bounds == (1.0, 2.0, 3.0)
+    assert choose_cells(pl.Series("x", [0] * 97 + [1, 2, 3]), most=2, ordered=True, kinds=1).bounds == ()
+    codes = pl.Series("x", [1] * 3 + [2] * 5 + [3] * 3 + [None])
+    cells = choose_cells(codes, most=2, ordered=False, kinds=1)
+    assert (cells.bounds, cells.told, cells.has_order) == (("2", "3", "1"), 2, False)
+    assert not choose_cells(pl.Series("x", [None], dtype=pl.String), most=2, ordered=False, kinds=1).has_order
+
+
+ROWS = st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=6), min_size=1, max_size=5)
+
+
+def lay_out(units):
+    sizes = [len(own) for own in units]
+    return np.concatenate(units).astype(np.int64), np.repeat(np.arange(len(units)), sizes)
+
+
+@given(ROWS, st.integers(0, 2**32 - 1))
+def test_counts_are_those_of_a_loop_when_coins_choose(units, seed):
+    cells, (groups, of_units) = CELLS[0], lay_out(units)
+    coins = np.random.default_rng(seed).random(len(groups))
+    expected, drawn = np.zeros(cells.count, int), iter(coins)
+    for own in units:
+        for place, group in enumerate(own):
+            coin = next(drawn)
+            if place:
+                earlier = own[place - 1 - math.floor(coin * place)]
+                expected[cells.table[earlier, group]] += 1
+    assert count_links(groups, of_units, coins, cells=cells).tolist() == expected.tolist()
+
+
+def test_each_row_before_one_is_as_likely():
+    cells, groups = PairCells(bounds=("a", "b", "c"), told=3), np.tile([1, 2, 3, 4], 20_000)
+    coins = np.random.default_rng(1).random(len(groups))
+    counts = count_links(groups, np.repeat(np.arange(20_000), 4), coins, cells=cells)
+    assert counts[cells.table[[1, 2, 3], 4]] == pytest.approx(20_000 / 3, abs=4 * 67)
+    assert counts.sum() == 60_000
+
+
+def move(others, unit, other, cells, seed):
+    """How far the counts of two columns move in L2 when one unit has other rows, whichever coins those have."""
+    rng, found = np.random.default_rng(seed), []
+    coins = {place: rng.random(len(own)) for place, own in enumerate(others)}
+    for own in (unit, other):
+        groups, of_units = lay_out([*others, own])
+        tossed = np.concatenate([*coins.values(), rng.random(len(own))])
+        found.append([count_links(groups % len(part.table), of_units, tossed, cells=part) for part in cells])
+    return math.sqrt(sum(np.square(one - two).sum() for one, two in zip(*found, strict=True)))
+
+
+@given(ROWS, st.integers(0, 2**32 - 1), st.data())
+def test_a_unit_moves_counts_by_less_than_its_rows_and_the_root_of_columns(others, seed, data):
+    most, cells = 6, CELLS[:1] + CELLS[2:3]
+    unit, other = (data.draw(st.lists(st.integers(0, 4), min_size=1, max_size=most)) for _ in range(2))
+    out = move(others, unit, [0], cells, seed)  # a single row is in no pair
+    assert out <= (most - 1) * math.sqrt(len(cells))
+    assert move(others, unit, other, cells, seed) <= math.sqrt(2) * (most - 1) * math.sqrt(len(cells))
+
+
+def test_what_a_unit_moves_is_reached_when_all_of_its_rows_are_alike():
+    assert move([[1, 2]], [3] * 6, [0], CELLS[:1], 1) == 5
+    assert move([[1, 2]], [3] * 6, [0] * 6, CELLS[:1], 1) == pytest.approx(5 * math.sqrt(2))
+
+
+def make_units(rng, *, units=2_000, most=5):
+    """Rows of a level that its unit has, but for a step up or down, shuffled; kinds and keys as they lie."""
+    sizes = rng.integers(1, most + 1, units)
+    of_units = np.repeat(np.arange(units), sizes)
+    level = rng.integers(2, 8, units)[of_units] + rng.integers(-1, 2, len(of_units))
+    keys = np.arange(len(of_units)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    shuffled = level.copy()
+    for key in range(most):
+        here = keys == key
+        shuffled[here] = rng.permutation(level[here])
+    return of_units, level, shuffled, keys
+
+
+def share(cells, groups, of_units):
+    counts = count_links(groups, of_units, np.random.default_rng(0).random(len(groups)), cells=cells).astype(float)
+    blocks = counts.reshape(-1, cells.of_kinds)
+    return (blocks / np.maximum(blocks.sum(axis=1, keepdims=True), 1)).ravel()
+
+
+def correlate(values, of_units):
+    follows = of_units[1:] == of_units[:-1]
+    return np.corrcoef(values[1:][follows], values[:-1][follows])[0, 1]
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("works", [True, False], ids=["as it is", "broken twin: all weigh alike"])
+def test_rows_of_a_unit_hang_together_as_they_should(ordered, works, monkeypatch):
+    if not works:
+        monkeypatch.setattr(links, "_RATE", 0.0)
+    rng = np.random.default_rng(3)
+    of_units, real, shuffled, keys = make_units(rng)
+    cells = choose_cells(pl.Series("x", real), most=10, ordered=ordered, kinds=1)
+    kinds = np.zeros(len(real), np.int32)
+    columns = [
+        (
+            cells,
+            cells.find_groups(pl.Series(shuffled), kinds),
+            share(cells, cells.find_groups(pl.Series(real), kinds), of_units),
+        )
+    ]
+    rows = link_rows(columns, of_units, keys, None, near=False, rng=rng)
+    assert sorted(rows) == [*range(len(rows))]
+    assert np.array_equal(keys[rows], keys)
+    assert correlate(real, of_units) > 0.75
+    assert abs(correlate(shuffled, of_units)) < 0.1
+    assert (correlate(shuffled[rows], of_units) > 0.65) == works
+
+
+@pytest.mark.parametrize("cells", CELLS[:4])
+def test_gains_are_those_of_counting_anew(cells):
+    rng = np.random.default_rng(9)
+    of_units, *_ = make_units(rng, units=40)
+    groups, rows = rng.integers(0, len(cells.table), len(of_units)), rng.permutation(len(of_units))
+    seats = links._Seats(of_units)
+    weights = links._Weights(cells, groups, rng.random(cells.count), seats=seats)
+    weights.set_right(rows)
+
+    def weigh(order):
+        """All pairs of rows of a unit, each with its share of the later row's pairs."""
+        total = 0.0
+        for unit in range(40):
+            own = groups[order[of_units == unit]]
+            for place in range(1, len(own)):
+                total += np.mean([weights._weights[cells.table[earlier, own[place]]] for earlier in own[:place]])
+        return total
+
+    first, second, of_first, of_second = seats.draw_pairs(np.zeros(len(rows), np.int64), None, rng=rng)
+    gains = weights.weigh(rows, of_first, first, second) + weights.weigh(rows, of_second, second, first)
+    for one, other, gain in zip(first, second, gains, strict=True):
+        changed = rows.copy()
+        changed[[one, other]] = rows[[other, one]]
+        assert gain == pytest.approx(weigh(changed) - weigh(rows), abs=1e-9)
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_keys_go_on_rising_in_units_when_rows_change_places(few):
+    rng = np.random.default_rng(4)
+    of_units, real, shuffled, keys = make_units(rng)
+    keys = keys if few else 100 * keys + rng.integers(0, 100, len(keys))
+    cells = choose_cells(pl.Series("x", real), most=10, ordered=True, kinds=1)
+    none = np.zeros(len(real), np.int32)
+    columns = [
+        (
+            cells,
+            cells.find_groups(pl.Series(shuffled), none),
+            share(cells, cells.find_groups(pl.Series(real), none), of_units),
+        )
+    ]
+    rows = link_rows(columns, of_units, none.astype(np.int64), keys, near=False, rng=rng)
+    follows = of_units[1:] == of_units[:-1]
+    assert np.all(np.diff(keys[rows])[follows] > 0)
+    assert correlate(shuffled[rows], of_units) > 0.5
+    assert np.mean(rows == np.arange(len(rows))) < 0.6
+
+
+def test_rows_come_from_near_by_where_they_are_to():
+    rng = np.random.default_rng(5)
+    of_units, real, shuffled, keys = make_units(rng, units=6_000)
+    cells = choose_cells(pl.Series("x", real), most=10, ordered=True, kinds=1)
+    none = np.zeros(len(real), np.int32)
+    columns = [
+        (
+            cells,
+            cells.find_groups(pl.Series(shuffled), none),
+            share(cells, cells.find_groups(pl.Series(real), none), of_units),
+        )
+    ]
+    moved = [
+        np.abs(of_units[link_rows(columns, of_units, keys, None, near=near, rng=rng)] - of_units)
+        for near in (True, False)
+    ]
+    assert moved[0].max() < links._NEAR < np.median(moved[1])
+
+
+def test_kinds_that_hang_together_otherwise_are_told_apart():
+    # The later row of kinds a, b has the same group, that of b, a another one.
+    of_units = np.repeat(np.arange(3_000), 2)
+    kinds = np.where(np.arange(3_000)[:, np.newaxis] % 2, [0, 1], [1, 0]).ravel().astype(np.int32)
+    rng = np.random.default_rng(6)
+    first = rng.integers(0, 2, 3_000)
+    real = np.stack([first, np.where(np.arange(3_000) % 2, first, 1 - first)], axis=1).ravel()
+    shuffled = rng.permutation(real)
+    agree = []
+    for count in (2, 1):
+        cells = choose_cells(pl.Series("x", real), most=2, ordered=False, kinds=count)
+        groups = [cells.find_groups(pl.Series(own), kinds) for own in (shuffled, real)]
+        rows = link_rows(
+            [(cells, groups[0], share(cells, groups[1], of_units))],
+            of_units,
+            kinds.astype(np.int64),
+            None,
+            near=False,
+            rng=rng,
+        )
+        same = shuffled[rows].reshape(-1, 2)
+        agree.append([np.mean(same[kind::2, 0] == same[kind::2, 1]) for kind in (1, 0)])
+    assert agree[0][0] > 0.8
+    assert agree[0][1] < 0.2
+    assert abs(agree[1][0] - agree[1][1]) < 0.1
+
+
+def test_rows_lie_by_unit_and_kind_and_key():
+    unique = [pl.Series("wave", ["2", "10", None, "1"]).cast(pl.Int64)]
+    assert put_in_order(np.array([1, 1, 0, 1]), np.array([0, 0, 5, 1], np.int32), unique).tolist() == [2, 0, 1, 3]
+    assert put_in_order(np.array([1, 0]), np.array([0, 0], np.int32), []).tolist() == [1, 0]
