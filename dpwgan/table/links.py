@@ -23,7 +23,7 @@ Flags = npt.NDArray[np.bool_]
 Bounds = tuple[float, ...] | tuple[str, ...]
 """Of values in an order where groups begin, but for the first; of others the most frequent ones."""
 
-# Of a list of cells so many are told from each other, in the order of how frequent they are.
+# So many of a list of cells are told from each other, the most frequent ones, times how many kinds of rows are.
 _MOST_LISTED = 1_000
 # How many turns there are, and after how many of them weights are set right. More turns fit the noise of the shares.
 _TURNS, _EVERY = 400, 4
@@ -100,7 +100,7 @@ def choose_cells(values: pl.Series, *, most: int, ordered: bool, kinds: int) -> 
     values = values.drop_nulls()
     if not ordered:
         often = values.cast(pl.String).alias("cell").value_counts(name="times").sort(["times", "cell"], descending=True)
-        listed = tuple(often.get_column("cell").head(_MOST_LISTED).to_list()) or ("",)
+        listed = tuple(often.get_column("cell").head(_MOST_LISTED // kinds).to_list()) or ("",)
         return PairCells(bounds=listed, told=min(most, len(listed)), kinds=kinds)
     numbers = np.sort(_to_numbers(values))
     distinct = np.unique(numbers)

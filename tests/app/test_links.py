@@ -82,6 +82,26 @@ def test_pay_and_status_of_a_person_stay_when_they_are_linked(fitted, tmp_path):
         assert out.groupby("person").wave.apply(lambda own: own.is_monotonic_increasing).all()
 
 
+@pytest.mark.parametrize("kind", ["wave", "role"])
+def test_units_keep_their_kinds_keys_and_rules_when_rows_change_places(kind):
+    frame = make_frame(1_500)
+    frame["role"] = np.where(frame.groupby("person").cumcount() % 2, "left", "right")
+    frame = frame[(frame.sex == "f") | (frame.status != "at school")]
+    specs = {
+        **SPECS,
+        "unit": {**SPECS["unit"], "kind": kind},
+        "role": {"type": "enum", "values": ["left", "right"]},
+        "rules": ["sex = 'f' OR status <> 'at school'"],
+    }
+    out = fit(specs, frame=frame).sample(4_000)
+    assert not out.duplicated(["person", "wave"]).any()
+    assert not ((out.sex == "m") & (out.status == "at school")).any()
+    assert (out.groupby("person").sex.nunique() == 1).all()
+    forms = [pd.crosstab(table.person, table[kind]).value_counts(normalize=True) for table in (frame, out)]
+    assert forms[0].sub(forms[1], fill_value=0.0).abs().sum() / 2 < 0.06
+    assert measure(out)[0] > 0.35
+
+
 def test_rows_by_themselves_stay_as_they_are_drawn():
     linked, alone = (fit(specs, frame=make_frame(500), seed=3).sample() for specs in (SPECS, ALONE))
     for name in ("wave", "status", "sex"):
