@@ -140,10 +140,14 @@ def make_units(rng, *, units=2_000, most=5):
     return of_units, level, shuffled, keys
 
 
-def share(cells, groups, of_units):
+def want(real, shuffled, of_units, *, ordered=True, kinds=None, count=1, most=10):
+    """The shuffled rows, which are to hang together as the real ones do."""
+    kinds = np.zeros(len(real), np.int32) if kinds is None else kinds
+    cells = choose_cells(pl.Series("x", real), most=most, ordered=ordered, kinds=count)
+    groups, now = (cells.find_groups(pl.Series(own), kinds) for own in (real, shuffled))
     counts = count_links(groups, of_units, np.random.default_rng(0).random(len(groups)), cells=cells).astype(float)
     blocks = counts.reshape(-1, cells.of_kinds)
-    return (blocks / np.maximum(blocks.sum(axis=1, keepdims=True), 1)).ravel()
+    return [(cells, now, (blocks / np.maximum(blocks.sum(axis=1, keepdims=True), 1)).ravel())]
 
 
 def correlate(values, of_units):
@@ -158,15 +162,7 @@ def test_rows_of_a_unit_hang_together_as_they_should(ordered, works, monkeypatch
         monkeypatch.setattr(links, "_RATE", 0.0)
     rng = np.random.default_rng(3)
     of_units, real, shuffled, keys = make_units(rng)
-    cells = choose_cells(pl.Series("x", real), most=10, ordered=ordered, kinds=1)
-    kinds = np.zeros(len(real), np.int32)
-    columns = [
-        (
-            cells,
-            cells.find_groups(pl.Series(shuffled), kinds),
-            share(cells, cells.find_groups(pl.Series(real), kinds), of_units),
-        )
-    ]
+    columns = want(real, shuffled, of_units, ordered=ordered)
     rows = link_rows(columns, of_units, keys, None, near=False, rng=rng)
     assert sorted(rows) == [*range(len(rows))]
     assert np.array_equal(keys[rows], keys)
@@ -206,16 +202,8 @@ def test_keys_go_on_rising_in_units_when_rows_change_places(few):
     rng = np.random.default_rng(4)
     of_units, real, shuffled, keys = make_units(rng)
     keys = keys if few else 100 * keys + rng.integers(0, 100, len(keys))
-    cells = choose_cells(pl.Series("x", real), most=10, ordered=True, kinds=1)
-    none = np.zeros(len(real), np.int32)
-    columns = [
-        (
-            cells,
-            cells.find_groups(pl.Series(shuffled), none),
-            share(cells, cells.find_groups(pl.Series(real), none), of_units),
-        )
-    ]
-    rows = link_rows(columns, of_units, none.astype(np.int64), keys, near=False, rng=rng)
+    columns, alike = want(real, shuffled, of_units), np.zeros_like(of_units)
+    rows = link_rows(columns, of_units, alike, keys, near=False, rng=rng)
     follows = of_units[1:] == of_units[:-1]
     assert np.all(np.diff(keys[rows])[follows] > 0)
     assert correlate(shuffled[rows], of_units) > 0.5
@@ -225,15 +213,7 @@ def test_keys_go_on_rising_in_units_when_rows_change_places(few):
 def test_rows_come_from_near_by_where_they_are_to():
     rng = np.random.default_rng(5)
     of_units, real, shuffled, keys = make_units(rng, units=6_000)
-    cells = choose_cells(pl.Series("x", real), most=10, ordered=True, kinds=1)
-    none = np.zeros(len(real), np.int32)
-    columns = [
-        (
-            cells,
-            cells.find_groups(pl.Series(shuffled), none),
-            share(cells, cells.find_groups(pl.Series(real), none), of_units),
-        )
-    ]
+    columns = want(real, shuffled, of_units)
     moved = [
         np.abs(of_units[link_rows(columns, of_units, keys, None, near=near, rng=rng)] - of_units)
         for near in (True, False)
@@ -251,16 +231,8 @@ def test_kinds_that_hang_together_otherwise_are_told_apart():
     shuffled = rng.permutation(real)
     agree = []
     for count in (2, 1):
-        cells = choose_cells(pl.Series("x", real), most=2, ordered=False, kinds=count)
-        groups = [cells.find_groups(pl.Series(own), kinds) for own in (shuffled, real)]
-        rows = link_rows(
-            [(cells, groups[0], share(cells, groups[1], of_units))],
-            of_units,
-            kinds.astype(np.int64),
-            None,
-            near=False,
-            rng=rng,
-        )
+        columns = want(real, shuffled, of_units, ordered=False, kinds=kinds, count=count, most=2)
+        rows = link_rows(columns, of_units, kinds.astype(np.int64), None, near=False, rng=rng)
         same = shuffled[rows].reshape(-1, 2)
         agree.append([np.mean(same[kind::2, 0] == same[kind::2, 1]) for kind in (1, 0)])
     assert agree[0][0] > 0.8
