@@ -61,8 +61,11 @@ any interval more, what it takes off the fit must be worth its penalty.
 _TOLD = 1.5
 """How many stddevs a part of a tail would hold, if noise is to say whether it does: else the tail is taken to go on."""
 
-_BESIDE, _MOST_BESIDE = 2.0, 0.05
+_BESIDE, _MOST_BESIDE = 2.5, 0.05
 """How many stddevs, and what share of all records, may seem to be beside a few levels that have all of them."""
+
+_NEARLY_ONE = 16
+"""So many levels pass for one where noise hid which of them it is."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -198,9 +201,9 @@ class NumberTree:
 
     def _clear_beside(self, found: Intervals) -> Intervals:
         """Gives all to the levels that stand out, if they are few of many and noise explains what lies beside them."""
-        alone = (found.sizes == 1) & (found.masses >= _STANDS_OUT * np.sqrt(found.variances))
+        alone = (found.sizes <= _NEARLY_ONE) & (found.masses >= _STANDS_OUT * np.sqrt(found.variances))
         segment, total = self._segments.find(found.starts), float(found.masses.sum())
-        is_few = 0 < FEW_LEVELS * alone.sum() <= self.levels
+        is_few = 0 < FEW_LEVELS * found.sizes[alone].sum() <= self.levels
         most = min(_BESIDE * math.sqrt(found.variances[alone].sum()), _MOST_BESIDE * total)
         has_own = np.isin(segment, segment[alone])
         if not is_few or total - found.counts[alone].sum() > most or found.masses[~has_own].any():

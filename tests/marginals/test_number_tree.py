@@ -188,6 +188,17 @@ def test_records_beside_a_few_levels_stay_there_where_noise_does_not_explain_the
         assert found.masses[found.sizes > 1].sum() == pytest.approx(share * 60_000, rel=0.25)
 
 
+@pytest.mark.parametrize(("place", "cleared"), [(1, True), (2, True), (4, True), (5, False), (8, False)])
+def test_a_few_levels_side_by_side_pass_for_one_that_has_all_records(place, cleared):
+    # Intervals of 2, 2, 4, 8, ... levels, of which one has all but what noise explains.
+    starts = np.array([0, *2 ** np.arange(1, 12)])
+    counts = np.array([15.0, -10, 12, -15, 10, -12, 10, 15, -10, -15, 48, -40])
+    counts[place] += 1_000
+    tree = NumberTree([Look(starts=starts, counts=counts, variance=100.0)], levels=1 << 12)
+    found = tree.split(totals=np.array([1_000.0]))
+    assert (found.masses[found.starts != starts[place]].sum() == 0.0) == cleared
+
+
 def spread_tail(levels: int, *, records: int) -> np.ndarray:
     """Counts of the blocks [2^k, 2^(k+1)) of a tail that halves from one to the next, evenly inside."""
     counts = np.zeros(levels)
