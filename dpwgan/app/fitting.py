@@ -143,8 +143,8 @@ class EncodedRun:
     """A run between reading its table and training on it: the rows as numbers, and a ledger that is open.
 
     `rows_read`: where the specs name a unit, how many rows the table had; of some units not all were kept. `units` says
-    whose those are that were, where whole units are to be sampled. `linked`: the rows of
-    all workers, where it is still to be released how those of a unit hang together.
+    whose those are that were, where whole units are to be sampled. `linked`: the rows of all
+    workers, where it is still to be released how those of a unit hang together.
     Privacy: holds private rows, which do not show in the representation. It is for one fit.
     """
 
@@ -268,8 +268,7 @@ def _release_sizes(table: SourceTable, encoder: TableEncoder, *, ledger: Ledger)
     shares, noisy = np.zeros(len(noisy)), noisy[possible]
     total = float(np.clip(noisy.sum(), 1 / len(units.sizes), 1.0)) if schema.drops_rows else 1.0
     shares[possible] = project_on_simplex(noisy, np.ones(len(noisy)), total=total) / total
-    released = replace(unit, sizes=tuple(map(float, shares)))
-    return replace(schema, columns=tuple(released if column is unit else column for column in schema.columns))
+    return schema.put_unit(replace(unit, sizes=tuple(map(float, shares))))
 
 
 def announce(run_plan: RunPlan) -> None:

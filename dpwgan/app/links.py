@@ -79,8 +79,7 @@ def release_links(run: EncodedRun, model: FittedSynthesizer) -> EncodedRun:
 
     kept = json.loads(str(ledger.keep(LINKS_LABEL, act, dispensable=True)["links"]))
     links = tuple((tuple(bounds), told, tuple(shares)) for bounds, told, shares in kept)
-    columns = tuple(replace(unit, links=links) if column is unit else column for column in schema.columns)
-    return replace(run, encoder=TableEncoder(replace(schema, columns=columns), run.encoder.header))
+    return replace(run, encoder=TableEncoder(schema.put_unit(replace(unit, links=links)), run.encoder.header))
 
 
 def _find_shares(noisy: Counts, cells: PairCells, drawn: pl.Series, kinds: Codes, *, stddev: float) -> list[float]:
@@ -122,7 +121,7 @@ def _count(
     """`count_links` of all rows that are kept and that no rule drops, one linked column after the other."""
     parts, kept, read = [], [], []
     for frame in table.frames():
-        parts.append(encoder.read_values(frame, dict.fromkeys((*unit.unique, *unit.linked))))
+        parts.append(encoder.read_values(frame, [*unit.unique, *unit.linked]))
         read.append(read_kinds(frame, encoder.schema))
         kept.append(encoder.find_kept(frame, Findings()))
     values, rows = pl.concat(parts), np.flatnonzero(np.concatenate(kept))

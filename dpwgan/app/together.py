@@ -135,7 +135,7 @@ class UnitSource:
         order, sizes = np.arange(rows.height), units.sum(axis=1)
         starts, of_units = np.cumsum(sizes) - sizes, np.repeat(np.arange(len(sizes)), sizes)
         linked = self._unit.linked if self._unit.links else ()
-        values = self._encoder.read_values(rows, dict.fromkeys((*self._shared, *self._unique, *linked)))
+        values = self._encoder.read_values(rows, [*self._shared, *self._unique, *linked])
         if self._shared:
             by = sorted(self._shared, key=lambda name: values.get_column(name).n_unique())
             order = values.select(pl.arg_sort_by(by, nulls_last=True)).to_series().to_numpy()

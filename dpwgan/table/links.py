@@ -176,15 +176,29 @@ def link_rows(
 
 
 class _Seats:
-    """The places of units, side by side: (units, most) of them, where those that nobody has are the unit's first."""
+    """The places of units, each by where its unit begins and how many of it lie before."""
 
     def __init__(self, of_units: Integers) -> None:
         self.firsts = np.flatnonzero(np.append(True, of_units[1:] != of_units[:-1])[: len(of_units)])
         self.sizes = np.diff(self.firsts, append=len(of_units))
-        self.column = np.arange(int(self.sizes.max(initial=0)))
-        self.taken = self.column < self.sizes[:, np.newaxis]
-        self.places = self.firsts[:, np.newaxis] + self.column * self.taken
         self.in_unit = np.arange(len(of_units)) - np.repeat(self.firsts, self.sizes)
+
+    @cached_property
+    def column(self) -> Integers:
+        """How many places of a unit may lie before one."""
+        return np.arange(int(self.sizes.max(initial=0)))
+
+    @cached_property
+    def taken(self) -> Flags:
+        """Which places units of the largest size would have that each has. Shapes: (units, most)."""
+        flags: Flags = self.column < self.sizes[:, np.newaxis]
+        return flags
+
+    @cached_property
+    def places(self) -> Integers:
+        """The places of units side by side, and where one has no more the unit's first. Shapes: (units, most)."""
+        places: Integers = self.firsts[:, np.newaxis] + self.column * self.taken
+        return places
 
     def draw_pairs(
         self, alike: Integers, groups: Integers | None, *, rng: np.random.Generator

@@ -619,6 +619,10 @@ class Schema:
         """The column that says whose a row is, if there is one."""
         return next((column for column in self.columns if isinstance(column, UnitColumn)), None)
 
+    def put_unit(self, unit: UnitColumn) -> "Schema":
+        """The schema with another unit in the place of its own."""
+        return replace(self, columns=tuple(unit if column is self.unit else column for column in self.columns))
+
     @property
     def drops_rows(self) -> bool:
         """Whether a rule makes rows that break it null rows."""
