@@ -23,15 +23,13 @@ _ROLES = ("chief", "worker")
 class Cluster:
     """The addresses (host:port) of all workers, the chief's first, and which of them this process is.
 
-    Raises: UsageError for a place that the list has not, or an address twice or without a port.
+    Raises: UsageError for an address twice or without a port.
     """
 
     addresses: tuple[str, ...]
     rank: int
 
     def __post_init__(self) -> None:
-        if not 0 <= self.rank < len(self.addresses):
-            raise UsageError(f"{VARIABLE}: the task's index is not that of a worker in the cluster")
         if len(set(self.addresses)) < len(self.addresses):
             raise UsageError(f"{VARIABLE}: two workers have the same address")
         for address in self.addresses:

@@ -1,6 +1,5 @@
 """Reads IPUMS and NIST codebooks (.cbk): the public lists of codes that a column may hold."""
 
-import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,14 +16,13 @@ _CODE = re.compile(r"([^\s\t](?:[^\t]*[^\s\t])?)[ ]*\t+(.*)")
 
 @dataclass(frozen=True, kw_only=True)
 class Codebook:
-    """The codes of each variable with their labels, in the order of the file, and the SHA-256 of the file.
+    """The codes of each variable with their labels, in the order of the file.
 
     Codes are kept as the file writes them, leading zeros included. A variable may have no codes: a plain number.
     `titles` says what each variable is.
     """
 
     labels: Mapping[str, Mapping[str, str]]
-    sha256: str
     titles: Mapping[str, str] = field(default_factory=dict)
 
     def codes(self, variable: str) -> tuple[str, ...]:
@@ -73,4 +71,4 @@ def parse_codebook(content: bytes) -> Codebook:
             codes.setdefault(code[1], code[2].strip())
     if not any(labels.values()):
         raise SpecsError("The codebook lists no codes: expected lines such as ' SEX<tab>Sex' and '1<tab>Male'.")
-    return Codebook(labels=labels, titles=titles, sha256=hashlib.sha256(content).hexdigest())
+    return Codebook(labels=labels, titles=titles)

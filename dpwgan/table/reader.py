@@ -99,18 +99,14 @@ def open_undescribed(
     of `read_types`, if they are known.
     Raises: as `open_table`, also if the header names a column twice.
     """
-    choose = _choose_reader if read else _skip
     types = read_types(path) if types is None else types
-    told = (columns.get(name) or choose(name, kind) for name, kind in types.items())
+    told = (columns.get(name) or _choose_reader(name, kind, read=read) for name, kind in types.items())
     return open_table(path, Schema(columns=tuple(told), sha256=""))
 
 
-def _skip(name: str, kind: pl.DataType | None) -> Column:
-    del kind
-    return FixedColumn(name=name, cell="")
-
-
-def _choose_reader(name: str, kind: pl.DataType | None) -> Column:
+def _choose_reader(name: str, kind: pl.DataType | None, *, read: bool) -> Column:
+    if not read:
+        return FixedColumn(name=name, cell="")
     if isinstance(kind, pl.Datetime):
         return parse_column(Keys(name, {"type": "datetime", "min": "0001-01-01", "max": "9999-12-31"}, None))
     if kind == pl.Time:

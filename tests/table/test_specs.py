@@ -25,8 +25,7 @@ from dpwgan.table.schema import (
 from dpwgan.table.specs import MAX_CATEGORIES, MAX_PIXELS, SCHEMA_FILE, load_document, parse_specs, read_specs
 
 CODEBOOK = Codebook(
-    labels={"C": {"000": "N/A", "001": "one", "010": "ten", "999": "missing"}, "L": {"A1": "a", "2": "b"}, "R": {}},
-    sha256="0",
+    labels={"C": {"000": "N/A", "001": "one", "010": "ten", "999": "missing"}, "L": {"A1": "a", "2": "b"}, "R": {}}
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -273,7 +272,7 @@ def test_any_names_and_cells_survive_when_written_as_json(document):
 def test_documentation_shows_specs_that_are_read():
     text = (ROOT / "docs" / "specs.md").read_text()
     example = text.split("```json\n")[1].split("```")[0]
-    codebook = Codebook(labels={"born": {"00100": "Alabama", "45300": "Germany"}}, sha256="0")
+    codebook = Codebook(labels={"born": {"00100": "Alabama", "45300": "Germany"}})
     schema = parse(load_document(example.encode()), codebook=codebook)
     assert [type(column).__name__[0] for column in schema.columns] == list("ICCNNNCLBFCD")
     form = json.loads(SCHEMA_FILE.read_text())["$defs"]["column"]["properties"]
