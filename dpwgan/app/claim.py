@@ -239,7 +239,7 @@ def build_claim(
         "accountant": _finite(
             {**accountant, "assumptions": list(proved.assumptions) if proved is not None else [NOTHING_ASSUMED]}
         ),
-        "ledger": [_finite(dict(item)) for item in ledger],
+        "ledger": _finite(ledger),
         "randomness": {
             "noise_and_batches": NOISE_SOURCE if not seeded else "a generator that was given a seed",
             "seeded": seeded,
@@ -262,7 +262,7 @@ def build_claim(
             **({"rules": [dict(rule) for rule in rules]} if rules else {}),
         },
         "output": {},
-        "method": {**method, "settings": _finite(dict(settings))},
+        "method": {**method, "settings": _finite(settings)},
         "certificate": certificate.describe() if certificate is not None else None,
         **({} if book is None else {"book": dict(book)}),
         "covered": list(COVERED) if reason is None else [],

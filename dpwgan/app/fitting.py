@@ -143,8 +143,8 @@ class EncodedRun:
     """A run between reading its table and training on it: the rows as numbers, and a ledger that is open.
 
     `rows_read`: where the specs name a unit, how many rows the table had; of some units not all were kept. `units` says
-    whose those are that were, where whole units are to be sampled. `linked`: the rows of all
-    workers, where it is still to be released how those of a unit hang together.
+    whose those are that were, where whole units are to be sampled. `linked`: the rows of all workers, where it is still
+    to be released how those of a unit hang together.
     Privacy: holds private rows, which do not show in the representation. It is for one fit.
     """
 

@@ -124,12 +124,10 @@ def _count(
         parts.append(encoder.read_values(frame, [*unit.unique, *unit.linked]))
         read.append(read_kinds(frame, encoder.schema))
         kept.append(encoder.find_kept(frame, Findings()))
-    values, rows = pl.concat(parts), np.flatnonzero(np.concatenate(kept))
-    of_units = of_rows[rows].astype(np.int64)
+    values, kinds, rows = pl.concat(parts), np.concatenate(read), np.flatnonzero(np.concatenate(kept))
     unique = [values.get_column(name)[rows] for name in unit.unique]
-    order = put_in_order(of_units, np.concatenate(read)[rows], unique)
-    of_units, rows = of_units[order], rows[order]
-    kinds = np.concatenate(read)[rows]
+    rows = rows[put_in_order(of_rows[rows].astype(np.int64), kinds[rows], unique)]
+    of_units, kinds = of_rows[rows].astype(np.int64), kinds[rows]
     found = []
     for name, own in zip(unit.linked, cells, strict=True):
         groups = own.find_groups(values.get_column(name)[rows], kinds)

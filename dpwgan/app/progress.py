@@ -15,7 +15,6 @@ from dpwgan.app.delivery import Voice
 from dpwgan.app.logs import LOGGER
 
 ProgressCallback = Callable[[int, int, float], None]
-HALVES, TENTHS = 2, 10
 # Seconds that a run may be silent for; one that is done before has nothing to say but its claim.
 PATIENCE = 30.0
 NO_GUARANTEE = "no guarantee"
@@ -39,7 +38,7 @@ def show_progress(voice: Voice) -> Iterator[ProgressCallback]:
     elif voice.verbose or voice.log_format == "json":
         yield Lines()
     else:
-        yield Lines(parts=HALVES, patience=PATIENCE)
+        yield Lines(parts=2, patience=PATIENCE)
 
 
 def _can_redraw(voice: Voice) -> bool:
@@ -76,9 +75,7 @@ def show_stages(voice: Voice) -> Iterator[None]:
 class Lines:
     """Says one line each time another of so many parts of the steps is done, and `patience` seconds are over."""
 
-    def __init__(
-        self, *, parts: int = TENTHS, patience: float = 0.0, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, *, parts: int = 10, patience: float = 0.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._parts, self._patience = clock, parts, patience
         self._first: tuple[int, float] | None = None
         self._part = 0

@@ -13,6 +13,7 @@ from dpwgan.table.codecs import (
     FixedCell,
     FreshIdentifiers,
     MemberCells,
+    ReadCodec,
     make_codecs,
     make_derivation,
 )
@@ -59,7 +60,8 @@ class TableEncoder:
             for column in schema.columns
             if isinstance(column, FunctionColumn)
         }
-        self.rules = RuleBook(schema.rules, {**self._trained, **self._derived})
+        self._readable: dict[str, ReadCodec] = {**self._trained, **self._derived}
+        self.rules = RuleBook(schema.rules, self._readable)
         self._identifiers = {
             column.name: FreshIdentifiers(column)
             for column in schema.columns
@@ -240,8 +242,8 @@ class TableEncoder:
         """The rules between columns, and what is derived of one list of categories, as methods see them."""
         sources = {name: self._list_sources(name) for name in self._derived}
         of_lists = [name for name, (first, *more) in sources.items() if not more and self._number_of[first] is None]
-        rules = [self._describe_rule(place) for place in range(len(self.schema.rules))]
-        return (*rules, *(self._describe_derived(name, *sources[name]) for name in of_lists))
+        derived = (self._describe_derived(name, *sources[name]) for name in of_lists)
+        return (*map(self._describe_rule, self.schema.rules), *derived)
 
     def _describe_derived(self, name: str, source: str) -> RowRule:
         def tell_apart(encoded: EncodedTable) -> npt.NDArray[np.int64]:
@@ -257,10 +259,9 @@ class TableEncoder:
             tell_apart=tell_apart,
         )
 
-    def _describe_rule(self, place: int) -> RowRule:
-        rule = self.schema.rules[place]
+    def _describe_rule(self, rule: Rule) -> RowRule:
         condition = None if rule.sql is None else read_sql(rule.sql)
-        book = RuleBook([rule], {**self._trained, **self._derived})
+        book = RuleBook([rule], self._readable)
 
         def list_sources(names: Iterable[str]) -> list[str]:
             return [source for name in names for source in self._list_sources(name)]
@@ -331,7 +332,7 @@ class TableEncoder:
 
     def add_rule(self, rule: Rule) -> RuleBook:
         """The rules of the specs and one more."""
-        return RuleBook((*self.schema.rules, rule), {**self._trained, **self._derived})
+        return RuleBook((*self.schema.rules, rule), self._readable)
 
     def decode_chunks(
         self, chunks: Iterable[EncodedTable], rng: np.random.Generator, *, first_record: int = 0
@@ -340,11 +341,10 @@ class TableEncoder:
 
         Raises: DpwganError, an internal error, at the first chunk with an illegal cell.
         """
-        first = first_record
         for chunk in chunks:
-            frame = self.decode(chunk, rng, first_record=first)
+            frame = self.decode(chunk, rng, first_record=first_record)
             self.validate(frame)
-            first += frame.height
+            first_record += frame.height
             yield frame
 
     def validate(self, frame: pl.DataFrame) -> None:
@@ -354,13 +354,7 @@ class TableEncoder:
         """
         if tuple(frame.columns) != self.header:
             raise DpwganError("Internal error: the columns of the output are not those of the header.")
-        codecs: Mapping[str, Codec] = {
-            **self._trained,
-            **self._derived,
-            **self._identifiers,
-            **self._members,
-            **self._fixed,
-        }
+        codecs: Mapping[str, Codec] = {**self._readable, **self._identifiers, **self._members, **self._fixed}
         checked = {name: codecs[name].validate(frame) for name in self.schema.by_name if name in self.header}
         wrong = {(name, rule): rows for name, (rule, rows) in checked.items() if rows}
         for rule, broken in zip(self.rules.rules, self.rules.find_broken(self.rules.read(frame)), strict=True):
