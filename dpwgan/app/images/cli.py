@@ -12,7 +12,6 @@ import math
 import struct
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -90,38 +89,31 @@ def make_sheet(arguments: argparse.Namespace) -> None:
     frame = table.part(0, min(arguments.rows, table.records)).frame()
     column = schema.by_name[layout.label]
     listed = column.tokens if isinstance(column, CategoricalColumn) else ()
-    sheet = lay_out_sheet(
+    pixels, classes = lay_out_sheet(
         stretch(read_images(frame, layout), minimum=layout.minimum, maximum=layout.maximum),
         frame.get_column(layout.label).to_list(),
         order=listed,
         scale=arguments.scale,
     )
-    write_bytes(arguments.png, write_png(sheet.pixels))
-    for label, first, last in sheet.classes:
+    write_bytes(arguments.png, write_png(pixels))
+    for label, first, last in classes:
         # No cell is said aloud that the specs do not have.
         name = f"class {label!r}" if label in listed else "a class that the specs do not list"
         LOGGER.info("line %s: %s", f"{first}" if first == last else f"{first} to {last}", name)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sheet:
-    """A contact sheet, and for each class in it the first and the last of its lines, counted from 1.
-
-    Shapes: `pixels` is (height, width, channels).
-    """
-
-    pixels: Pixels
-    classes: tuple[tuple[str, int, int], ...]
-
-
-def lay_out_sheet(images: Pixels, labels: Sequence[str], *, order: Sequence[str], scale: int = 1) -> Sheet:
+def lay_out_sheet(
+    images: Pixels, labels: Sequence[str], *, order: Sequence[str], scale: int
+) -> tuple[Pixels, list[tuple[str, int, int]]]:
     """Puts images side by side, each class from the start of a line; within a class they keep their order.
 
+    Says of each class the first and the last of its lines as well, counted from 1.
     `order` is that of the classes; labels that are not in it follow, in the order of their names. Each pixel becomes a
     square of `scale` by `scale`.
     Privacy: what it is made from shows: a sheet of a released table is as free as the table, one of private rows is
       private.
-    Shapes: `images` is (n, height, width, channels), n at least 1; `labels` has n.
+    Shapes: `images` is (n, height, width, channels), n at least 1; `labels` has n; the sheet is (height, width,
+      channels).
     """
     known = {label: place for place, label in enumerate(order)}
     classes = sorted(set(labels), key=lambda label: (known.get(label, len(known)), label))
@@ -143,7 +135,7 @@ def lay_out_sheet(images: Pixels, labels: Sequence[str], *, order: Sequence[str]
         last = first + math.ceil(len(rows) / across) - 1
         found.append((label, first, last))
         first = last + 1
-    return Sheet(pixels=sheet, classes=tuple(found))
+    return sheet, found
 
 
 def stretch(images: Pixels, *, minimum: int, maximum: int) -> Pixels:

@@ -27,22 +27,22 @@ def draw(rows: int, *, channels: int = 1) -> np.ndarray:
 
 @given(st.lists(st.sampled_from("abc?"), min_size=1, max_size=60))
 def test_every_image_stands_once_on_a_line_of_its_class_when_laid_out(labels):
-    sheet = lay_out_sheet(draw(len(labels)), labels, order="cba", scale=SCALE)
+    sheet, classes = lay_out_sheet(draw(len(labels)), labels, order="cba", scale=SCALE)
     high, wide = HEIGHT * SCALE + GAP, WIDTH * SCALE + GAP
     found = []
-    for label, first, last in sheet.classes:
+    for label, first, last in classes:
         rows = []
         for line in range(first, last + 1):
-            for place in range((sheet.pixels.shape[1] - GAP) // wide):
+            for place in range((sheet.shape[1] - GAP) // wide):
                 top, left = GAP + (line - 1) * high, GAP + place * wide
-                tile = sheet.pixels[top : top + HEIGHT * SCALE, left : left + WIDTH * SCALE, 0]
+                tile = sheet[top : top + HEIGHT * SCALE, left : left + WIDTH * SCALE, 0]
                 assert (tile == tile[0, 0]).all()
                 if tile[0, 0] != 128:
                     rows.append(int(tile[0, 0]) - 1)
         assert rows == [row for row, own in enumerate(labels) if own == label]
         found.append(label)
     assert found == [label for label in "cba?" if label in labels]
-    assert sheet.classes[-1][2] * high + GAP == sheet.pixels.shape[0]
+    assert classes[-1][2] * high + GAP == sheet.shape[0]
 
 
 @pytest.mark.parametrize(("value", "shown"), [(0, 0), (8, 128), (16, 255), (17, 255)])
