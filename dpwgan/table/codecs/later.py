@@ -6,7 +6,8 @@ import polars as pl
 
 from dpwgan.table.calendar import DAY, LaterColumn
 from dpwgan.table.codecs.moments import MomentCodec
-from dpwgan.table.codecs.relative import Read, RelativeCodec, Steps
+from dpwgan.table.codecs.numbers import Steps
+from dpwgan.table.codecs.relative import Read, RelativeCodec
 from dpwgan.table.moments import MOMENT, read_moments, write_moments
 
 Values = TypeVar("Values", Steps, pl.Series)

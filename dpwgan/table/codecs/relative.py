@@ -2,29 +2,19 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import quote
 from dpwgan.table.codecs.codec import EncodedCells, Flags, Missing, TrainedCodec, list_distinct
+from dpwgan.table.codecs.moments import MomentCodec
+from dpwgan.table.codecs.numbers import NumberCodec, Steps
 from dpwgan.table.findings import Findings
 
-Steps = npt.NDArray[np.int64]
 Read = tuple[Missing, Steps, Mapping[str, Flags]]
 """Of (k,) cells the index of the missing code, -1 where there is none; where they lie; and which break which rule."""
-
-
-class _Lag(Protocol):
-    """The codec of the distance."""
-
-    def encode_steps(self, missing: Missing, steps: Steps) -> EncodedCells:
-        """What methods see of (n,) distances."""
-
-    def decode_steps(self, encoded: EncodedCells, rng: np.random.Generator) -> tuple[Missing | None, Steps]:
-        """Which missing codes (n,) rows have, and how far the others lie."""
 
 
 class RelativeCodec(TrainedCodec):
@@ -36,7 +26,7 @@ class RelativeCodec(TrainedCodec):
 
     astray: ClassVar[str]
     out_of_domain: str
-    lag: _Lag
+    lag: NumberCodec | MomentCodec
     least: int
     most: int
 
