@@ -14,7 +14,7 @@ NUMERAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 WHOLE_NUMBER = re.compile(r"-?[0-9]+")
 """One as the tool writes it."""
 
-_numeral = re.compile(NUMERAL[:-1] + r"\Z")
+_numeral = re.compile(NUMERAL)
 
 # No double reaches this many digits, so a numeral beyond it is outside every range that a spec can give.
 _MOST_DIGITS = 400
@@ -26,7 +26,7 @@ def read_number(cell: str) -> Decimal | None:
     if cell.isdecimal() and cell.isascii() and len(cell) <= _MOST_DIGITS:
         return Decimal(cell)  # most cells by far, and much faster
     text = cell.strip(BLANKS)
-    if not _numeral.match(text):
+    if not _numeral.fullmatch(text):
         return None
     try:
         number = Decimal(text)

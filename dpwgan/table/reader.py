@@ -108,7 +108,7 @@ def _choose_reader(name: str, kind: pl.DataType | None, *, read: bool) -> Column
     if not read:
         return FixedColumn(name=name, cell="")
     if isinstance(kind, pl.Datetime):
-        return parse_column(Keys(name, {"type": "datetime", "min": "0001-01-01", "max": "9999-12-31"}, None))
+        return parse_column(Keys(name, {"type": "datetime", "min": "0001-01-01", "max": "9999-12-31"}))
     if kind == pl.Time:
-        return parse_column(Keys(name, {"type": "time"}, None))
+        return parse_column(Keys(name, {"type": "time"}))
     return UndiscoveredColumn(name=name, privacy="waived")

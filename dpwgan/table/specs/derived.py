@@ -22,7 +22,7 @@ from dpwgan.table.schema import (
 )
 from dpwgan.table.specs.categories import LIST_KEYS
 from dpwgan.table.specs.columns import parse_column
-from dpwgan.table.specs.keys import MAX_CATEGORIES, MISSING_KEYS, NUMBER, Keys, refuse_column, write_item
+from dpwgan.table.specs.keys import MAX_CATEGORIES, MISSING_KEYS, NUMBER, Keys, write_item
 from dpwgan.table.specs.numbers import RANGE_KEYS
 
 SourceColumn = TrainedColumn | UndiscoveredColumn
@@ -68,7 +68,7 @@ def parse_derived(
         decimals=decimals,
         width=width,
     )
-    _check_rule(column, source)
+    _check_rule(column, source, keys)
     if keys.any_of(*_DOMAIN_KEYS):
         _check_image(column, source, keys)
     return column
@@ -105,28 +105,25 @@ def _parse_computed(
     )
 
 
-def _check_rule(column: DerivedColumn, source: SourceColumn) -> None:
+def _check_rule(column: DerivedColumn, source: SourceColumn, keys: Keys) -> None:
     """Refuses a rule that some legal cell of the source would break."""
     quoted = quote(source.name)
     if column.mapping is None:
         if not source.integer:
-            raise refuse_column(
-                column.name, f"'multiply' and 'floordiv' need whole numbers, and {quoted} has other cells"
-            )
+            raise keys.refuse(f"'multiply' and 'floordiv' need whole numbers, and {quoted} has other cells")
         return
     tokens = _list_tokens(source)
     if tokens is None:
-        raise refuse_column(
-            column.name,
-            f"'derived.map' needs a source with a known list of at most {MAX_CATEGORIES} cells, and {quoted} has none",
+        raise keys.refuse(
+            f"'derived.map' needs a source with a known list of at most {MAX_CATEGORIES} cells, and {quoted} has none"
         )
     unavailable = set(source.missing) if column.missing is not None else set()
     bare = [token for token in tokens if token not in column.mapping and token not in unavailable]
     if bare:
-        raise refuse_column(column.name, f"'derived.map' leaves out {len(bare)} legal cells of {quoted}")
+        raise keys.refuse(f"'derived.map' leaves out {len(bare)} legal cells of {quoted}")
     alien = column.mapping.keys() - set(tokens)
     if alien:
-        raise refuse_column(column.name, f"'derived.map' has {len(alien)} keys that are no cells of {quoted}")
+        raise keys.refuse(f"'derived.map' has {len(alien)} keys that are no cells of {quoted}")
 
 
 def _check_image(column: DerivedColumn, source: SourceColumn, keys: Keys) -> None:

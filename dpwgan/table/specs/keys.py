@@ -32,7 +32,7 @@ class Keys:
 
     name: str
     given: Mapping[str, Any]
-    codebook: Codebook | None
+    codebook: Codebook | None = None
     earlier: Column | None = None
 
     def __contains__(self, key: object) -> bool:

@@ -56,10 +56,10 @@ def take_unit(columns: Mapping[str, dict[str, Any]]) -> tuple[dict[str, dict[str
         if keys.keys() & {"uuid", "derived"} or keys["type"] in ("text", "drop", "constant"):
             raise refuse_unit(f"{quote(column)} is of it, and is not trained: leave 'of' to what is")
     for column, keys in columns.items():
-        told_by = Keys(column, keys, None).told_by
+        told_by = Keys(column, keys).told_by
         if told_by is not None and (column in shared) != (told_by in shared):
             raise refuse_unit(f"{quote(column)} is told since or above another column: both are of it, or neither")
-    names = parse_identifier(Keys(name, own, None)) if own.get("uuid") else IdentifierColumn(name=name)
+    names = parse_identifier(Keys(name, own)) if own.get("uuid") else IdentifierColumn(name=name)
     unit = UnitColumn(
         name=name,
         max_rows=most,
