@@ -212,9 +212,11 @@ def _describe_planned(run_plan: RunPlan, document: Mapping[str, Any], *, verbose
 def describe_check(run_plan: RunPlan, memory: MemoryPlan) -> dict[str, Any]:
     """Puts the plan into one JSON document."""
     ledger = run_plan.foresee()
-    book = None if run_plan.config.book is None else read_book(run_plan.config.book)
-    if book is not None:
+    held: dict[str, Any] = {}
+    if run_plan.config.book is not None:
+        book = read_book(run_plan.config.book)
         book.refuse_other(run_plan.terms)
+        held["book"] = {**book.describe(), "epsilon": book.foresee(one.charge for one in ledger.releases)}
     return {
         "records": run_plan.shape.records,
         "width": run_plan.shape.width,
@@ -228,11 +230,7 @@ def describe_check(run_plan: RunPlan, memory: MemoryPlan) -> dict[str, Any]:
         "ledger": ledger.itemise(),
         "settings": run_plan.plan.settings,
         "rules": list_rules(run_plan.schema),
-        **(
-            {}
-            if book is None
-            else {"book": {**book.describe(), "epsilon": book.foresee(one.charge for one in ledger.releases)}}
-        ),
+        **held,
         "memory_bytes": memory.needed,
         "memory_limit_bytes": memory.limit,
         "disk_bytes": memory.on_disk,

@@ -191,11 +191,9 @@ def check_table(document: Mapping[str, Any], path: str) -> str | None:
     if named is None:
         return "It names no table: it was made for a data frame"
     found = hashlib.sha256(read_bytes(path)).hexdigest()
-    return (
-        None
-        if found == named
-        else f"The table {quote(path)} is not the one that the claim names: its SHA-256 is {found}"
-    )
+    if found != named:
+        return f"The table {quote(path)} is not the one that the claim names: its SHA-256 is {found}"
+    return None
 
 
 def check_rows(document: Mapping[str, Any], path: str) -> str | None:

@@ -78,9 +78,8 @@ class WrittenNumbers:
         nearest = np.clip(np.rint(values * self.column.steps_per_unit), float(self.low), float(self.high))
         steps: Steps = nearest.astype(np.int64)
         # A double may be no end itself but the number beside it.
-        return (
-            steps if self.low == float(self.low) and self.high == float(self.high) else steps.clip(self.low, self.high)
-        )
+        are_doubles = self.low == float(self.low) and self.high == float(self.high)
+        return steps if are_doubles else steps.clip(self.low, self.high)
 
     def find_between(self, lower: float, upper: float, *, closed: bool) -> tuple[int, int]:
         """The first and last number, in steps, of [lower, upper), or of [lower, upper] if `closed`.
