@@ -3,7 +3,7 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -151,28 +151,39 @@ def patched(patches: Sequence[tuple[Any, str, Any]]) -> Iterator[None]:
         yield
 
 
-def live(folder: Path, kills: Sequence[int], **options: Any) -> tuple[Claim, pd.DataFrame, Lives]:
-    """Runs, is killed after so many ticks in each life, goes on, and gives what came of it in the end."""
-    lives, frame = Lives(), make_frame()
+def fit_through_kills(
+    folder: Path,
+    kills: Sequence[int],
+    *,
+    specs: Mapping[str, Any] = SPECS,
+    epsilon: float = ASKED,
+    frame: pd.DataFrame | None = None,
+    **options: Any,
+) -> tuple[Synthesizer, Lives]:
+    """Runs, is killed after so many ticks in each life, goes on, and gives the fit of the last one."""
+    lives = Lives()
     with watched(lives):
         for kill in (*kills, None):
             lives.begin(kill)
             resume = (folder / JOURNAL_FILE).exists()
-            synthesizer = Synthesizer(SPECS, ASKED, checkpoint=folder, resume=resume, **{**QUERIES, **options})
-            try:
-                synthesizer.fit(frame)
-            except Killed:
-                continue
-            return synthesizer.claim(), synthesizer.sample(), lives
+            synthesizer = Synthesizer(specs, epsilon, checkpoint=folder, resume=resume, **{**QUERIES, **options})
+            with suppress(Killed):
+                return synthesizer.fit(make_frame() if frame is None else frame), lives
     raise AssertionError("the last life is not killed")
 
 
-def die(folder: Path, kill: int, **options: Any) -> Lives:
+def live(folder: Path, kills: Sequence[int], **options: Any) -> tuple[Claim, pd.DataFrame, Lives]:
+    """Does the same, and gives what came of it in the end."""
+    synthesizer, lives = fit_through_kills(folder, kills, **options)
+    return synthesizer.claim(), synthesizer.sample(), lives
+
+
+def die(folder: Path, kill: int, *, specs: Mapping[str, Any] = SPECS, **options: Any) -> Lives:
     """Begins a run and is killed after so many ticks."""
     lives = Lives()
     with watched(lives), suppress(Killed):
         lives.begin(kill)
-        Synthesizer(SPECS, ASKED, checkpoint=folder, **{**QUERIES, **options}).fit(make_frame())
+        Synthesizer(specs, ASKED, checkpoint=folder, **{**QUERIES, **options}).fit(make_frame())
         raise AssertionError("the run came to its end")
     return lives
 

@@ -1,7 +1,6 @@
 """Rows of one unit that hang together in linked columns, from the table to the output, its claim and saved models."""
 
 import json
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from dpwgan.app.api import Synthesizer
 from dpwgan.app.claims.verification import find_faults
 from dpwgan.errors import SpecsError
 from dpwgan.privacy.links import LINKS_LABEL
-from tests.lives import QUERIES, Killed, Lives, watched
+from tests.lives import fit_through_kills
 
 SPECS: dict[str, Any] = {
     "unit": {"column": "person", "max_rows": 4, "unique": ["wave"], "linked": ["pay", "status"]},
@@ -172,21 +171,11 @@ def test_a_column_of_one_cell_or_none_is_linked_to_no_avail():
 
 
 def test_links_are_released_once_or_left_out_when_a_run_is_killed(tmp_path):
-    options: dict[str, Any] = {**QUERIES, "checkpoint": tmp_path / "run"}
-    frame, lives = make_frame(150), Lives()
-    with watched(lives):
-        lives.begin(None)
-        Synthesizer(SPECS, 20.0, **{**options, "checkpoint": tmp_path / "whole"}).fit(frame)
-    last, end = lives.moments[-1], lives.ticks[-1]
+    asked: dict[str, Any] = {"specs": SPECS, "epsilon": 20.0, "frame": make_frame(150)}
+    _, whole = fit_through_kills(tmp_path / "whole", [], **asked)
     found = []
-    for kill in range(last - 3, end):
-        again = Lives()
-        options["checkpoint"] = tmp_path / str(kill)
-        with watched(again):
-            for life, moment in enumerate([kill, None]):
-                again.begin(moment)
-                with suppress(Killed):
-                    synthesizer = Synthesizer(SPECS, 20.0, resume=life > 0, **options).fit(frame)
+    for kill in range(whole.moments[-1] - 3, whole.ticks[-1]):
+        synthesizer, again = fit_through_kills(tmp_path / str(kill), [kill], **asked)
         line = next(line for line in synthesizer.claim().document["ledger"] if line["label"] == LINKS_LABEL)
         assert again.reads[LINKS_LABEL] <= line["charged"] <= 1
         assert again.reads["one-way counts"] == 1

@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from dpwgan.app.sampling import RowSource
 from dpwgan.app.together import _give_up, cut_units, draw_forms
 from dpwgan.errors import SpecsError, UsageError
 from dpwgan.privacy.sizes import SIZES_LABEL
-from tests.lives import QUERIES, Killed, Lives, watched
+from tests.lives import fit_through_kills
 from tests.programs import read_claim
 
 NAMED = {"unit": {"column": "house", "max_rows": 4}, "house": {"type": "integer", "uuid": True, "min": 100}}
@@ -304,16 +303,10 @@ def test_units_are_refused_when_hardly_one_keeps_the_rules(monkeypatch):
 
 
 @pytest.mark.parametrize(("kill", "times"), [(20, 2), (60, 1)], ids=["planned anew", "goes on"])
-def test_sizes_are_paid_for_as_often_as_released_when_a_run_is_killed(tmp_path, kill, times):
-    lives, counts, frame = Lives(), [], make_frame(100)
-    options: dict[str, Any] = {**QUERIES, "checkpoint": tmp_path / "run"}
-    with watched(lives), pytest.MonkeyPatch.context() as patch:
-        count = fitting.count_forms
-        patch.setattr(fitting, "count_forms", lambda *args: counts.append(args) or count(*args))
-        for life, moment in enumerate([kill, None]):
-            lives.begin(moment)
-            with suppress(Killed):
-                synthesizer = Synthesizer(SPECS, 20.0, resume=life > 0, **options).fit(frame)
+def test_sizes_are_paid_for_as_often_as_released_when_a_run_is_killed(tmp_path, monkeypatch, kill, times):
+    counts, count = [], fitting.count_forms
+    monkeypatch.setattr(fitting, "count_forms", lambda *args: counts.append(args) or count(*args))
+    synthesizer, _ = fit_through_kills(tmp_path, [kill], specs=SPECS, epsilon=20.0, frame=make_frame(100))
     lines = [line["label"] for line in synthesizer.claim().document["ledger"] if line["charged"]]
     assert len(counts) == sum(label.startswith(SIZES_LABEL) for label in lines) == times
 

@@ -1,6 +1,5 @@
 """A unit of privacy through whole runs: what is kept, what is written, what is claimed."""
 
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,8 @@ from dpwgan.privacy.randomness import make_choice_stream
 from dpwgan.table import units
 from tests.end_to_end.bad_inputs import HEADER, ROWS, SPECS
 from tests.frozen.cases import FORMAL, METHODS
-from tests.lives import QUERIES, Killed, Lives, make_frame, watched
 from tests.lives import SPECS as SMALL
+from tests.lives import fit_through_kills, make_frame
 from tests.programs import read_claim, run_on
 
 UNIT = {"column": "person", "max_rows": 2}
@@ -123,18 +122,8 @@ def test_a_unit_keeps_its_rows_when_its_run_is_killed_and_goes_on(tmp_path, monk
     choose = units.Units.choose
     monkeypatch.setattr(units.Units, "choose", lambda *args, **more: chosen.append(choose(*args, **more)) or chosen[-1])
     frame = make_frame().assign(person=np.repeat(np.arange(53), 4)[:211])
-
-    def live(folder: Path, kills: list[int | None]) -> None:
-        lives = Lives()
-        with watched(lives):
-            for life, kill in enumerate(kills):
-                lives.begin(kill)
-                options: dict[str, Any] = {**QUERIES, "checkpoint": folder, "resume": life > 0}
-                with suppress(Killed):
-                    Synthesizer({**SMALL, "unit": UNIT}, 1.0, **options).fit(frame)
-
-    live(tmp_path / "a", [30, 20, None])
-    live(tmp_path / "b", [None])
+    for name, kills in (("a", [30, 20]), ("b", [])):
+        fit_through_kills(tmp_path / name, kills, specs={**SMALL, "unit": UNIT}, epsilon=1.0, frame=frame)
     assert len(chosen) == 4
     np.testing.assert_array_equal(chosen[0], chosen[1])
     np.testing.assert_array_equal(chosen[0], chosen[2])

@@ -1,7 +1,6 @@
 """Runs that share a book: all of them together keep its limit, and past it no row is read."""
 
 import json
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from dpwgan.app.claim import Claim
 from dpwgan.errors import DataError, PrivacyError, UsageError
 from dpwgan.privacy.budget import NeighboringRelation
 from tests.end_to_end.bad_inputs import HEADER, ROWS, write_good
-from tests.lives import ASKED, QUERIES, SPECS, Killed, Lives, die, make_frame, read_journal, watched
+from tests.lives import ASKED, QUERIES, SPECS, die, make_frame, read_journal
 from tests.programs import begin_book, read_claim
 
 FAST = ("--method", "independent", "--accountant", "moments")
@@ -106,10 +105,9 @@ def test_claim_says_which_releases_it_stands_beside(folder):
 # ------------------------------------------------------------------------------------------------------------ in Python
 
 
-def make(path: Path, checkpoint: Path | None = None, *, resume: bool = False, **more: Any) -> Synthesizer:
-    options: dict[str, Any] = {**QUERIES, "book": path, "checkpoint": checkpoint, "resume": resume, **more}
+def make(path: Path, checkpoint: Path | None = None, *, specs: dict[str, Any] = SPECS, **more: Any) -> Synthesizer:
     epsilon = ASKED if checkpoint is not None else 1.0
-    return Synthesizer(more.pop("specs", SPECS), epsilon, **{key: v for key, v in options.items() if key != "specs"})
+    return Synthesizer(specs, epsilon, book=path, checkpoint=checkpoint, **{**QUERIES, **more})
 
 
 def ledger_of(claim: Claim) -> list[tuple[str, int]]:
@@ -172,11 +170,8 @@ def test_lists_that_are_paid_for_count_and_their_plan_is_set_aside_anew(tmp_path
 def test_run_with_lists_from_the_data_goes_on_with_the_plan_that_they_gave(tmp_path, privacy):
     path, kept = begin_book(tmp_path, epsilon=3 * ASKED), tmp_path / "kept"
     column = {"type": "enum", "values_from": "data", "domain_privacy": privacy, "missing": ["-"]}
-    specs, lives = {**SPECS, "a": column}, Lives()
-    with watched(lives), suppress(Killed):
-        lives.begin(45)
-        make(path, kept, specs=specs).fit(make_frame())
-        raise AssertionError("the run came to its end")
+    specs = {**SPECS, "a": column}
+    die(kept, 45, specs=specs, book=path)
     before = read_book(path).spent[-1]
     claim = make(path, kept, specs=specs, resume=True).fit(make_frame()).claim()
     after = read_book(path)
