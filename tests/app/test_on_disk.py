@@ -14,7 +14,7 @@ from dpwgan.table import encoded as encoded_module
 from dpwgan.table import storage
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema
-from tests.marginals.tables import measure_one_ways
+from tests.marginals.tables import make_encoded, measure_one_ways
 
 SCHEMA = Schema(
     columns=(
@@ -29,13 +29,10 @@ SPANS = lay_out_spans(SCHEMA)
 RECORDS = 50
 
 
-def make_table(*, on_disk: bool, seed: int = 0) -> EncodedTable:
-    rng = np.random.default_rng(seed)
-    sizes = [span.categories for span in SPANS if span.head != "linear"]
-    codes = storage.allocate((RECORDS, len(sizes)), np.int32, on_disk=on_disk)
-    numbers = storage.allocate((RECORDS, 2), np.float32, on_disk=on_disk)
-    codes[:] = np.stack([rng.integers(0, size, RECORDS) for size in sizes], axis=1)
-    numbers[:] = rng.random((RECORDS, 2))
+def make_table(*, on_disk: bool) -> EncodedTable:
+    drawn = make_encoded(RECORDS, seed=0, columns=SCHEMA.columns, uniform=True)
+    codes, numbers = (storage.allocate(own.shape, own.dtype, on_disk=on_disk) for own in (drawn.codes, drawn.numbers))
+    codes[:], numbers[:] = drawn.codes, drawn.numbers
     storage.let_go(codes, numbers)
     return EncodedTable(codes=codes, numbers=numbers, spans=SPANS)
 

@@ -43,7 +43,6 @@ def test_table_is_the_same_when_it_is_written_as_npz_csv_or_parquet(tmp_path, da
         table = open_table(tmp_path / name, schema)
         assert (table.header, table.records) == (tuple(frame.columns), len(rows))
         assert table.frame().equals(frame)
-        assert pl.concat(table.frames()).equals(frame)
 
 
 @pytest.mark.parametrize(

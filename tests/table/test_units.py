@@ -16,7 +16,7 @@ from dpwgan.errors import DataError, SpecsError
 from dpwgan.table.forms import list_forms
 from dpwgan.table.reader import open_table
 from dpwgan.table.schema import UnitColumn
-from dpwgan.table.source import SourceTable, make_piece, make_table
+from dpwgan.table.source import make_piece, make_table
 from dpwgan.table.specs import parse_specs
 from dpwgan.table.units import Units, keep_rows, read_units
 from dpwgan.table.workers import Team
@@ -30,13 +30,15 @@ MOVED = {"type": "date", "since": "born", "min": "0 days", "max": "9 days"}
 UNIT = {"column": "person", "max_rows": 2}
 
 
+def _cut(frame, pieces):
+    """The table of these rows, so many at a time that there are so many pieces."""
+    step = -(-frame.height // pieces)
+    return replace(make_table(frame), pieces=lambda: map(make_piece, frame.iter_slices(step)))
+
+
 def _read(names, *, most, pieces=1):
     frame = pl.DataFrame({"name": names, "age": [str(i) for i in range(len(names))]}, schema={"name": str, "age": str})
-    parts = [frame.slice(first, -(-len(names) // pieces)) for first in range(0, len(names), -(-len(names) // pieces))]
-    table = SourceTable(
-        header=("name", "age"), records=len(names), pieces=lambda: iter([make_piece(part) for part in parts])
-    )
-    return read_units(table, UnitColumn(name="name", max_rows=most))
+    return read_units(_cut(frame, pieces), UnitColumn(name="name", max_rows=most))
 
 
 @given(
@@ -132,8 +134,7 @@ def test_a_unit_that_is_not_alike_is_refused_by_column_and_count():
 def test_a_unit_with_rows_alike_in_its_unique_columns_is_refused_by_their_names_and_count(pieces):
     columns = {"name": list("abcab"), "year": list("12312"), "month": list("12334")}
     whole = pl.DataFrame(columns)
-    parts = [whole.slice(first, -(-5 // pieces)) for first in range(0, 5, -(-5 // pieces))]
-    table = SourceTable(header=(*columns,), records=5, pieces=lambda: iter([make_piece(part) for part in parts]))
+    table = _cut(whole, pieces)
     unit = UnitColumn(name="name", max_rows=2, written=True, unique=("year",))
     with pytest.raises(DataError, match=r"^Column 'year': alike in two rows of a unit, .* in 2 of 3 units\.$"):
         read_units(table, unit)
@@ -177,12 +178,7 @@ def test_parts_that_write_a_units_name_otherwise_are_refused(tmp_path, others, s
 
 def test_a_table_that_grew_is_refused():
     table = _read(["a", "a", "b"], most=1)
-    longer = SourceTable(
-        header=table.header,
-        records=table.records,
-        units=table.units,
-        pieces=lambda: iter([make_piece(pl.DataFrame({"name": list("aabb"), "age": list("1234")}))]),
-    )
+    longer = replace(make_table(pl.DataFrame({"name": list("aabb"), "age": list("1234")})), units=table.units)
     with pytest.raises(DataError, match="number of rows"):
         keep_rows(longer, 1, rng=np.random.default_rng(1)).frame()
 

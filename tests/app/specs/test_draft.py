@@ -12,13 +12,12 @@ import pytest
 
 from dpwgan.__main__ import main
 from dpwgan.drafts.entry import list_holes
-from dpwgan.table.encoded import EncodedTable, choose_number_type
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.specs import read_specs
-from tests.programs import read_claim
+from tests.marginals.tables import make_encoded
+from tests.programs import ROOT, read_claim
 
 DICTIONARIES = Path(__file__).resolve().parents[2] / "drafts" / "dictionaries"
-ROOT = Path(__file__).parents[3]
 REAL = Path(os.environ.get("DPWGAN_TABLES", ROOT.parent / "shared" / "data")) / "nist-1940-census"
 
 VISITS = (
@@ -106,16 +105,9 @@ def test_real_dictionary_is_released_when_legal_rows_are_drawn_for_its_complete_
     specs = {column: keys for column, keys in draft(tmp_path, str(path)).items() if not list_holes(keys)}
     assert len(specs) == columns
     (tmp_path / "specs.json").write_text(json.dumps(specs))
-    encoder, rng = TableEncoder(read_specs(tmp_path / "specs.json"), list(specs)), np.random.default_rng(1)
-    numbers = sum(span.head == "linear" for span in encoder.spans)
-    drawn = EncodedTable(
-        codes=np.stack(
-            [rng.integers(0, span.categories, 60) for span in encoder.spans if span.head != "linear"], axis=1
-        ).astype(np.int32),
-        numbers=rng.random((60, numbers)).astype(choose_number_type(encoder.spans)),
-        spans=encoder.spans,
-    )
-    encoder.decode(drawn, rng).write_csv(tmp_path / "data.csv")
+    encoder = TableEncoder(schema := read_specs(tmp_path / "specs.json"), list(specs))
+    drawn = make_encoded(60, seed=1, columns=schema.columns)
+    encoder.decode(drawn, np.random.default_rng(1)).write_csv(tmp_path / "data.csv")
     assert run(tmp_path)["columns"]["domains_waived"] == []
 
 
