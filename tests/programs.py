@@ -26,6 +26,11 @@ def call_module(name: str, *words: str | Path, **environment: str) -> subprocess
     return call(sys.executable, "-m", name, *words, cwd=ROOT, env={**os.environ, **environment})
 
 
+def list_names(folder: Path) -> list[str]:
+    """What lies in a folder, by name."""
+    return sorted(path.name for path in folder.iterdir())
+
+
 def list_variables() -> dict[str, str]:
     """The environment, without what would change a run."""
     return {name: text for name, text in os.environ.items() if not name.startswith("DPWGAN_")}

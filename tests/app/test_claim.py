@@ -2,7 +2,6 @@
 
 import json
 import math
-from pathlib import Path
 
 import jsonschema
 import pytest
@@ -27,6 +26,7 @@ from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.events import ExponentialSelection, discrete_gaussian
 from tests.claims import CRITIC_STEPS, change_part, make_claim, make_line
+from tests.programs import ROOT
 
 COUNTS = [
     make_line(
@@ -50,8 +50,6 @@ CERTIFICATE = Certificate(
     failure_probability=0.05,
     details={"cells": 120},
 )
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_claim_schema_is_itself_valid_when_read_from_the_specs_folder():

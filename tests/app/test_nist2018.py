@@ -4,7 +4,6 @@ import importlib.util
 import json
 import shutil
 import sys
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -14,9 +13,8 @@ from dpwgan.table.codebook import read_codebook
 from dpwgan.table.encoded import TableShape, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, DerivedColumn, NumericColumn, Schema
 from dpwgan.table.specs import Problems, parse_specs, read_specs, survey_specs
-from tests.programs import call
+from tests.programs import ROOT, call
 
-ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "specs" / "nist2018-match3.json"
 SCRIPT = ROOT / "scripts" / "build_nist2018_match3.py"
 PACK = ROOT.parent / "shared" / "data" / "nist-1940-census"

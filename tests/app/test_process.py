@@ -13,8 +13,8 @@ import pytest
 
 from dpwgan.app.process import is_out_of_memory
 from dpwgan.errors import DataError
+from tests.programs import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 START = "import sys; from dpwgan.app.process import run_watched; run_watched(sys.argv[1])"
 HEAD = "import os, signal, sys, time, resource\nfrom dpwgan.stages import *\ndef main():\n    "
 

@@ -19,7 +19,7 @@ from dpwgan.privacy.poisson import sample_poisson_rows
 from dpwgan.privacy.unit import Unit
 from tests.end_to_end.bad_inputs import HEADER, ROWS, SPECS, inside, write_good, write_paid
 from tests.ports import find_ports
-from tests.programs import RUN, begin_book, list_variables, read_claim
+from tests.programs import RUN, begin_book, list_names, list_variables, read_claim
 from tests.teams import make_config, run_threads
 
 pytestmark = pytest.mark.slow
@@ -40,10 +40,6 @@ def good_table(tmp_path):
 def run_alone(folder: Path, **synthesis: Any) -> tuple[bytes, dict[str, Any]]:
     pipeline.run(make_config(folder, output="alone.csv", **synthesis))
     return (folder / "alone.csv").read_bytes(), read_claim(folder, "alone.csv")
-
-
-def list_names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
 
 
 def name_people(folder: Path, rows_of_each: int) -> None:

@@ -4,18 +4,12 @@ import os
 import subprocess
 import sys
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
 from dpwgan.errors import OutputError
 from dpwgan.table.places import choose_passing_name, hold_place
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def list_names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
+from tests.programs import ROOT, list_names
 
 
 def test_place_is_refused_when_another_process_has_it(tmp_path):
@@ -40,10 +34,10 @@ def test_place_is_refused_when_another_process_has_it(tmp_path):
 
 
 def test_place_is_free_when_whoever_had_it_was_killed(tmp_path):
-    for target, name in ((tmp_path / "out.csv", "lock"), (tmp_path / "model", "lock")):
+    for target in (tmp_path / "out.csv", tmp_path / "model"):
         with ExitStack() as places:
             places.enter_context(hold_place(target))
-            lock = next(path for path in tmp_path.iterdir() if path.name.endswith(name))
+            lock = next(path for path in tmp_path.iterdir() if path.name.endswith("lock"))
         lock.write_text("")  # as a kill leaves it
         with hold_place(target):
             pass

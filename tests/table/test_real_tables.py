@@ -20,8 +20,8 @@ from dpwgan.table.reader import open_table
 from dpwgan.table.schema import CategoricalColumn, NumericColumn, UndiscoveredColumn
 from dpwgan.table.specs import read_specs
 from dpwgan.table.writer import write_table
+from tests.programs import ROOT
 
-ROOT = Path(__file__).parents[2]
 TABLES = Path(os.environ.get("DPWGAN_TABLES", ROOT.parent / "shared" / "data"))
 SHAPES = {"adult": (48_842, 15), "acs-national-2019": (27_253, 24), "ipums-microdata": (170_254, 35)}
 

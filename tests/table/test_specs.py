@@ -3,7 +3,6 @@
 import itertools
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,12 +22,11 @@ from dpwgan.table.schema import (
     UndiscoveredColumn,
 )
 from dpwgan.table.specs import MAX_CATEGORIES, MAX_PIXELS, SCHEMA_FILE, load_document, parse_specs, read_specs
+from tests.programs import ROOT
 
 CODEBOOK = Codebook(
     labels={"C": {"000": "N/A", "001": "one", "010": "ten", "999": "missing"}, "L": {"A1": "a", "2": "b"}, "R": {}}
 )
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def parse(columns: Any, *, codebook: Codebook | None = None) -> Schema:

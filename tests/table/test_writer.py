@@ -21,13 +21,9 @@ from dpwgan.table import writer
 from dpwgan.table.reader import open_table
 from dpwgan.table.schema import CategoricalColumn, Schema
 from dpwgan.table.writer import WrittenTable, check_writable, write_bytes, write_table
+from tests.programs import list_names
 
 FRAME = pl.DataFrame({"a": ["1", "2"], "b": ["x,y", ""]})
-ROOT = Path(__file__).parents[2]
-
-
-def list_files(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
 
 
 def release(folder: Path, **changes: Any) -> WrittenTable:
@@ -62,7 +58,7 @@ def test_table_is_written_with_few_quotes_when_it_comes_in_chunks(tmp_path, capf
         written = write_table(path, [FRAME, FRAME], header=["a", 'b "c"'], line_ending=line_ending)
         assert written == WrittenTable(records=4, sha256=hashlib.sha256(wanted).hexdigest())
     assert (tmp_path / "out.csv").read_bytes() == capfdbinary.readouterr().out == wanted
-    assert list_files(tmp_path) == ["out.csv"]
+    assert list_names(tmp_path) == ["out.csv"]
 
 
 def test_archive_is_the_same_when_the_same_rows_are_written_twice(tmp_path):
@@ -96,12 +92,12 @@ def test_folder_is_left_as_it_was_when_the_rows_break_off(tmp_path):
     for error in (ValueError("x"), KeyboardInterrupt(), SystemExit(143)):
         with pytest.raises(type(error)):
             write_table(path, fail_after(2, error), header=["a", "b"])
-        assert list_files(tmp_path) == []
+        assert list_names(tmp_path) == []
     path.write_bytes(b"before")
     with pytest.raises(KeyboardInterrupt):
         write_table(path, fail_after(2, KeyboardInterrupt()), header=["a", "b"])
     assert path.read_bytes() == b"before"
-    assert list_files(tmp_path) == ["out.csv"]
+    assert list_names(tmp_path) == ["out.csv"]
 
 
 @pytest.mark.parametrize("call", ["write", "fsync", "close"])
@@ -123,7 +119,7 @@ def test_transfer_breaks_off_without_a_trace_when_the_disk_is_full(tmp_path, mon
     with pytest.raises(TransferError):
         release(tmp_path)
     monkeypatch.undo()
-    assert list_files(tmp_path) == []
+    assert list_names(tmp_path) == []
 
 
 def test_output_is_refused_when_it_cannot_be_created(tmp_path, monkeypatch):
@@ -147,7 +143,7 @@ def test_output_is_refused_when_it_cannot_be_created(tmp_path, monkeypatch):
 
 def test_check_leaves_nothing_when_the_output_can_be_created(tmp_path):
     check_writable(tmp_path / "out.csv")
-    assert list_files(tmp_path) == []
+    assert list_names(tmp_path) == []
     (tmp_path / "out.csv").write_bytes(b"before")
     check_writable(tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_bytes() == b"before"
@@ -213,7 +209,7 @@ def test_claim_is_made_of_what_was_written_and_both_appear_when_all_is_well(tmp_
     written = release(tmp_path, make_claim=make_claim)
     assert seen == [written]
     assert written == WrittenTable(records=2, sha256=hashlib.sha256((tmp_path / "out.csv").read_bytes()).hexdigest())
-    assert list_files(tmp_path) == ["c", "out.csv"]
+    assert list_names(tmp_path) == ["c", "out.csv"]
 
 
 def test_neither_appears_when_the_claim_cannot_be_made_or_placed(tmp_path):
@@ -224,7 +220,7 @@ def test_neither_appears_when_the_claim_cannot_be_made_or_placed(tmp_path):
         release(tmp_path, make_claim=fail)
     with pytest.raises(OutputError):
         release(tmp_path, claim_path=tmp_path / "no" / "c", make_claim=fail)
-    assert list_files(tmp_path) == []
+    assert list_names(tmp_path) == []
 
 
 @pytest.mark.parametrize("fails", [1, 2])
@@ -233,7 +229,7 @@ def test_no_table_stands_without_a_claim_when_putting_in_place_fails(tmp_path, m
     monkeypatch.setattr(writer.os, "rename", lambda source, target: next(acts)(source, target))
     with pytest.raises(OutputError, match="put in place"):
         release(tmp_path)
-    assert list_files(tmp_path) == []
+    assert list_names(tmp_path) == []
 
 
 @pytest.mark.parametrize(("folder_synced", "there"), [(1, []), (2, ["c", "out.csv"])])
@@ -252,13 +248,13 @@ def test_release_is_whole_or_not_there_when_its_folder_cannot_be_forced_to_disk(
     monkeypatch.setattr(writer, "sync", sync)
     with contextlib.nullcontext() if there else pytest.raises(TransferError, match="broke off"):
         release(tmp_path)
-    assert list_files(tmp_path) == there
+    assert list_names(tmp_path) == there
 
 
 def test_no_claim_is_left_when_a_device_takes_nothing(tmp_path):
     with pytest.raises(TransferError, match="No space left"):
         release(tmp_path, path="/dev/full")
-    assert list_files(tmp_path) == []
+    assert list_names(tmp_path) == []
     assert stat.S_ISCHR(os.stat("/dev/full").st_mode)
 
 
@@ -275,7 +271,7 @@ def test_claim_stays_when_a_reader_has_seen_some_of_the_rows(tmp_path, monkeypat
     monkeypatch.setattr(writer.os, "write", write)
     with pytest.raises(TransferError, match="has stopped"):
         release(tmp_path, path="/dev/null")
-    assert list_files(tmp_path) == ["c"]
+    assert list_names(tmp_path) == ["c"]
 
 
 @pytest.mark.usefixtures("pipe")
@@ -283,10 +279,10 @@ def test_pipe_for_the_claim_is_not_removed_when_the_table_cannot_be_placed(tmp_p
     monkeypatch.setattr(writer.os, "rename", refuse)
     with pytest.raises(OutputError, match="put in place"):
         release(tmp_path, claim_path=tmp_path / "pipe")
-    assert list_files(tmp_path) == ["pipe"]
+    assert list_names(tmp_path) == ["pipe"]
 
 
 def test_name_beside_the_target_fits_when_the_targets_is_long(tmp_path):
     path = tmp_path / ("é" * 120 + ".csv")
     write_bytes(path, b"x")
-    assert list_files(tmp_path) == [path.name]
+    assert list_names(tmp_path) == [path.name]
