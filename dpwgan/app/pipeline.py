@@ -283,7 +283,7 @@ def _saved(synthesizer: Synthesizer, folder: Path | None) -> Iterator[None]:
     except BaseException:
         if folder is not None:
             # At once out of sight, whether or not all of it can be removed.
-            gone = choose_passing_name(Path(os.path.realpath(folder)))
+            gone = choose_passing_name(folder)
             try:
                 os.rename(folder, gone)
             except OSError:

@@ -34,12 +34,8 @@ def run_watched(program: str) -> NoReturn:
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))  # it would hold rows
     share()
     if find_limit(0) < _LEAST_BYTES:
-        sys.exit(
-            _tell(
-                75,
-                f"the limit on memory (ulimit) is below the {_LEAST_BYTES >> 20} MB that the libraries need to start",
-            )
-        )
+        low = f"the limit on memory (ulimit) is below the {_LEAST_BYTES >> 20} MB that the libraries need to start"
+        sys.exit(_tell(75, low))
     signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
     parent = os.getpid()
     child = os.fork()

@@ -60,7 +60,7 @@ def save_model(target: Path, fitted: FittedSynthesizer, description: ModelDescri
     """Keeps a fitted model in a new folder, which appears whole or not at all. Raises: OutputError."""
     check_model_folder(target)
     try:
-        staged = choose_passing_name(Path(os.path.realpath(target)))
+        staged = choose_passing_name(target)
         staged.mkdir(mode=0o700)
         try:
             weights = staged / WEIGHTS_FOLDER
@@ -88,7 +88,7 @@ def check_model_folder(target: Path) -> None:
     elif os.path.lexists(target):
         raise OutputError(f"{str(target)!r} for the model is there and is not a folder")
     try:
-        staged = choose_passing_name(Path(os.path.realpath(target)))
+        staged = choose_passing_name(target)
         staged.mkdir(mode=0o700)
         staged.rmdir()
     except OSError as error:

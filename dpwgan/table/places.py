@@ -26,8 +26,9 @@ def goes_to_stream(path: str | Path) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
-def choose_passing_name(target: Path) -> Path:
-    """A name beside the target, for what is to be renamed to it when it is whole."""
+def choose_passing_name(path: str | Path) -> Path:
+    """A name beside the target, through links, for what is to be renamed to it when it is whole."""
+    target = Path(os.path.realpath(path))
     return target.parent / f"{_stem(target)}.{secrets.token_hex(8)}.tmp"
 
 

@@ -149,7 +149,7 @@ class _BesideFile:
         if os.path.isdir(self._target):
             raise OutputError(f"The output {self._shown} is a folder.")
         self._private = private
-        self._name: str | None = str(choose_passing_name(Path(self._target)))
+        self._name: str | None = str(choose_passing_name(self._target))
         self._descriptor = -1
         self.shows = False
         try:
