@@ -63,7 +63,7 @@ class ThreadWorkers:
 Kind = TypeVar("Kind", bound=ThreadWorkers)
 
 
-def make_workers(size: int, kind: type[Kind] = ThreadWorkers) -> list[Kind]:  # type: ignore[assignment]
+def make_workers(size: int, kind: type[Kind] = ThreadWorkers) -> list[Kind]:
     """Makes as many workers as asked for, who know each other."""
     meeting = _Meeting(size)
     return [kind(meeting, rank) for rank in range(size)]

@@ -82,10 +82,10 @@ def test_charge_is_on_the_disk_when_the_act_begins(tmp_path):
 def test_release_is_given_again_and_not_done_again_when_it_was_kept(tmp_path):
     first = begin(tmp_path)
     ledger = open_ledger(first)
-    assert float(ledger.keep("first", act(ledger, 3.5))["value"]) == 3.5  # type: ignore[arg-type]
+    assert float(ledger.keep("first", act(ledger, 3.5))["value"]) == 3.5
     first.close()
     again = open_ledger(resume(tmp_path))
-    assert float(again.keep("first", act(again, 9.9))["value"]) == 3.5  # type: ignore[arg-type]
+    assert float(again.keep("first", act(again, 9.9))["value"]) == 3.5
     assert again.itemise()[0]["charged"] == 1
     assert "details" not in again.itemise()[0]
 

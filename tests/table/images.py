@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from dpwgan.table.schema import ImageLayout, Schema
+from dpwgan.table.schema import Schema
 from dpwgan.table.specs import parse_specs
 
 LABEL: dict[str, Any] = {"type": "enum", "count": 3}
@@ -17,11 +17,6 @@ def make_specs(*shape: int, label: dict[str, Any] = LABEL, **columns: Any) -> di
 
 def make_schema(*shape: int, **more: Any) -> Schema:
     return parse_specs(make_specs(*shape, **more), sha256="0")
-
-
-def get_layout(schema: Schema) -> ImageLayout:
-    assert schema.layout is not None
-    return schema.layout
 
 
 def draw_images(*shape: int, seed: int = 0) -> tuple[Any, Any]:

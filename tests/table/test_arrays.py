@@ -16,7 +16,7 @@ from dpwgan.errors import DataError, DpwganError, TransferError, UsageError
 from dpwgan.table.arrays import read_images, read_label_bytes
 from dpwgan.table.reader import check_format, open_table
 from dpwgan.table.writer import write_table
-from tests.table.images import draw_images, get_layout, make_schema
+from tests.table.images import draw_images, make_schema
 
 GRAY = make_schema(2, 3, 1)
 COLOURED = make_schema(1, 2, 3)
@@ -33,8 +33,8 @@ def test_table_is_the_same_when_it_is_written_as_npz_csv_or_parquet(tmp_path, da
     schema = data.draw(
         st.sampled_from([GRAY, COLOURED, make_schema(3, 2, label={"type": "enum", "values": ["a", "ß"]})])
     )
-    layout = get_layout(schema)
-    cells = st.sampled_from(schema.by_name["y"].tokens)  # type: ignore[union-attr]
+    layout = schema.layout
+    cells = st.sampled_from(schema.by_name["y"].tokens)
     row = st.tuples(*[st.integers(0, 255).map(str)] * len(layout.pixels), cells)
     rows = data.draw(st.lists(row, min_size=1, max_size=5))
     frame = pl.DataFrame(rows, schema=[*layout.pixels, "y"], orient="row")
@@ -84,7 +84,7 @@ def test_channel_of_gray_images_may_be_written_out_when_read(tmp_path):
 def test_labels_have_the_type_that_the_specs_ask_for_when_written(tmp_path, label, kind):
     # Every row says 0, so that the rows could not tell.
     schema = make_schema(1, 2, label=label)
-    token = schema.by_name["y"].tokens[0]  # type: ignore[union-attr]
+    token = schema.by_name["y"].tokens[0]
     frame = pl.DataFrame({"p0": ["1"], "p1": ["2"], "y": [token]})
     write_table(tmp_path / "out.npz", [frame], header=frame.columns, schema=schema)
     with np.load(tmp_path / "out.npz") as written:
@@ -162,7 +162,7 @@ def test_npz_is_refused_when_the_specs_are_not_those_of_images_alone(tmp_path):
 
 def test_pixels_and_labels_are_refused_when_they_are_no_bytes():
     frame = pl.DataFrame({f"p{number}": ["0", "255", "7.0"] for number in range(6)} | {"y": ["0", "2", "255"]})
-    layout = get_layout(GRAY)
+    layout = GRAY.layout
     assert read_images(frame, layout)[:, 0, 0, 0].tolist() == [0, 255, 7]
     assert read_label_bytes(frame, layout).tolist() == [0, 2, 255]
     bad = frame.with_columns(p3=pl.Series(["256", "x", "1.5"]), y=pl.Series(["-1", "", "1"]))

@@ -53,13 +53,6 @@ def test_codebook_reads_the_same_codes_when_bytes_differ(change):
     assert codebook.labels["SEX"]["1"] == ("M\u00e2le" if change == "latin-1" else "Male")
 
 
-@pytest.mark.parametrize("variable", ["RENT", "NOT_THERE"])
-def test_codebook_refuses_codes_when_there_are_none(variable):
-    with pytest.raises(SpecsError, match=variable) as caught:
-        parse_codebook(TEXT.encode()).codes(variable)
-    assert caught.value.exit_code == 78
-
-
 @pytest.mark.parametrize(
     "content", [b"", b"\x7fELF\0\0\1", b"a,b\n1,2\n", b" SEX\t\tSex\n", b"1\t\tMale\n", b"\xff\xfe\xfd\n\t\t"]
 )

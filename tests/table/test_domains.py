@@ -32,7 +32,7 @@ class Selection:
 
 
 def make_schema(**keys: object) -> Schema:
-    column = UndiscoveredColumn(name="c", **keys)  # type: ignore[arg-type]
+    column = UndiscoveredColumn(name="c", **keys)
     return Schema(columns=(PLAIN, column), sha256="abc")
 
 
@@ -58,7 +58,7 @@ def test_waived_column_lists_every_cell_in_order_when_read():
 def test_spellings_are_merged_when_the_column_is_of_whole_numbers():
     cells = ["3", "03", "3.0", "10", "-1", "0999"]
     schema = discover(cells, privacy="waived", integer=True, missing=("999",))
-    assert schema.columns[1].tokens == ("-1", "3", "10", "999")  # type: ignore[union-attr]
+    assert schema.columns[1].tokens == ("-1", "3", "10", "999")
     encoded = TableEncoder(schema, ["n", "c"]).encode(make_frame(cells))
     assert encoded.codes[:, 0].tolist() == [1, 1, 1, 2, 0, 3]
 
@@ -106,7 +106,7 @@ def test_cells_the_specs_rule_out_are_missing_when_the_list_is_private():
     cells = ["1", "1.0", "x", "2.5", ""]
     schema = discover(cells, privacy="private", integer=True, missing=("N",), select=selection)
     assert selection.acts == ["c", {"1": 2}]
-    assert schema.columns[1].tokens == ("1", "N")  # type: ignore[union-attr]
+    assert schema.columns[1].tokens == ("1", "N")
 
 
 def test_private_column_is_refused_when_there_is_no_budget_for_it():

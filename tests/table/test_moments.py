@@ -26,7 +26,7 @@ EVERY = [(kind, form) for kind, forms in FORMATS.items() for form in forms]
 
 
 def make(**keys: Any) -> MomentCodec:
-    codec = make_codec(parse_specs({"x": keys}, sha256="0").columns[0])  # type: ignore[arg-type]
+    codec = make_codec(parse_specs({"x": keys}, sha256="0").columns[0])
     assert isinstance(codec, MomentCodec)
     return codec
 

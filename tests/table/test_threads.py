@@ -34,7 +34,7 @@ def test_tasks_are_taken_as_they_are_needed_when_there_are_many(threads):
     for expected in range(10):
         assert next(results) == expected
         assert len(taken) <= expected + 1 + threads
-    results.close()  # type: ignore[attr-defined]
+    results.close()
     assert len(taken) <= 11 + threads
 
 

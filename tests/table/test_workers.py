@@ -116,7 +116,7 @@ def test_no_row_is_read_when_a_worker_has_not_reserved_what_the_chief_charged() 
 
     def job(team: Team) -> None:
         if not team.leads:
-            team.serve(lambda *_: read.append("rows"), charge=refuse, charged={})  # type: ignore[func-returns-value]
+            team.serve(lambda *_: read.append("rows"), charge=refuse, charged={})
         team.follow(lambda: {"more": 1})
         team.add_up("sum", lambda: np.zeros(1))
 
