@@ -664,14 +664,11 @@ def _hold_listed(cells: Iterable[str]) -> CellType:
 
 def _hold_numbers(*, whole: bool, width: int, missing: tuple[str, ...]) -> CellType:
     """Widens the type of a column's numbers until it holds leading zeros and the codes that mean not available."""
-    codes = [code for code in missing if code]
-    if width > 1:
-        return "text", "" in missing
-    if whole and all(map(_is_plain_integer, codes)):
-        return "whole", "" in missing
-    if not whole and all(read_number(code) is not None for code in codes):
-        return "real", "" in missing
-    return "text", "" in missing
+    kind: Kind = "whole" if whole else "real"
+    codes = (code for code in missing if code)
+    if width > 1 or not all(_is_plain_integer(code) if whole else read_number(code) is not None for code in codes):
+        kind = "text"
+    return kind, "" in missing
 
 
 def _is_plain_integer(cell: str) -> bool:
