@@ -200,7 +200,7 @@ class Synthesizer:
         run_plan.refuse_unless_for(self.schema, records=table.records, config=self.config)
         journal = self.open_journal(table, run_plan) if journal is None else journal
         try:
-            return encode_run(table, run_plan, schema=self.schema, journal=journal, account=self._account, team=team)
+            return encode_run(table, run_plan, journal=journal, account=self._account, team=team)
         except BaseException:
             journal.close()
             raise
@@ -216,7 +216,7 @@ class Synthesizer:
         """
         public = None if self._public is None else self._public.sha256
         cited = {"codebook": self._codebook_sha256, "public table": public}
-        journal, self._account = open_journal(table, run_plan, schema=self.schema, cited=cited)
+        journal, self._account = open_journal(table, run_plan, cited=cited)
         return journal
 
     def fit_encoded(

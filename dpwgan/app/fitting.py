@@ -15,7 +15,6 @@ from dpwgan.app.book.book import BookAccount, read_book
 from dpwgan.app.checkpoint import open_checkpoint
 from dpwgan.app.claim import Claim, build_claim, list_rules
 from dpwgan.app.claims.text import describe_accountant, describe_published
-from dpwgan.app.config import SynthesisConfig
 from dpwgan.app.logs import LOGGER
 from dpwgan.app.planning import RunPlan, discovery_label, resume_plan, warn_of_noise
 from dpwgan.app.progress import ProgressCallback, ignore_progress
@@ -46,7 +45,7 @@ _LISTS = "lists of cells"
 
 
 def open_journal(
-    table: SourceTable, run_plan: RunPlan, *, schema: Schema, cited: Mapping[str, str | None]
+    table: SourceTable, run_plan: RunPlan, *, cited: Mapping[str, str | None]
 ) -> tuple[Journal, BookAccount | None]:
     """The journal of a run on a table, and with a book the account there, as `Synthesizer.open_journal` says.
 
@@ -59,7 +58,7 @@ def open_journal(
     if book is not None:
         book.refuse_other(run_plan.terms)
     seal = None if book is None else book.seals[0]
-    journal = _open_checkpoint(config, table, schema, cited={**cited, "book": seal})
+    journal = _open_checkpoint(table, run_plan, cited={**cited, "book": seal})
     if path is None:
         return journal, None
     try:
@@ -92,12 +91,11 @@ def _knows_lists(run_plan: RunPlan, journal: Journal) -> bool:
     return run_plan.undiscovered and bool(journal.charged) and kept
 
 
-def _open_checkpoint(
-    config: SynthesisConfig, table: SourceTable, schema: Schema, *, cited: Mapping[str, str | None]
-) -> Journal:
+def _open_checkpoint(table: SourceTable, run_plan: RunPlan, *, cited: Mapping[str, str | None]) -> Journal:
+    config = run_plan.config
     if config.checkpoint is None:
         return Journal()
-    facts = _describe_facts(config, table, schema, cited)
+    facts = _describe_facts(table, run_plan, cited)
     checkpoint = open_checkpoint(Path(config.checkpoint), facts=facts, resume=config.resume)
     if checkpoint.life:
         LOGGER.info("going on with the run in %r: resume %d", str(config.checkpoint), checkpoint.life)
@@ -112,10 +110,9 @@ def _open_checkpoint(
     return checkpoint
 
 
-def _describe_facts(
-    config: SynthesisConfig, table: SourceTable, schema: Schema, cited: Mapping[str, str | None]
-) -> dict[str, Any]:
+def _describe_facts(table: SourceTable, run_plan: RunPlan, cited: Mapping[str, str | None]) -> dict[str, Any]:
     """Lists the public facts that decide a plan, each under the words for it; a run is resumed under the same only."""
+    config, schema = run_plan.config, run_plan.schema
     return {
         "version of the tool": __version__,
         # Other code may plan or draw otherwise, whatever its version says.
@@ -164,13 +161,12 @@ def encode_run(
     table: SourceTable,
     run_plan: RunPlan,
     *,
-    schema: Schema,
     journal: Journal,
     account: BookAccount | None,
     team: Team | None,
 ) -> EncodedRun:
     """Opens the ledger, finds lists of cells and encodes the rows here, as `Synthesizer.encode_table` says."""
-    config = run_plan.config
+    config, schema = run_plan.config, run_plan.schema
     units, whole = table.units, table
     rows_read = None if units is None else len(units.of_rows)
     if schema.unit is not None:
@@ -184,7 +180,7 @@ def encode_run(
     streams = make_streams(config.seed, life=journal.life, worker=0 if team is None else team.rank)
     ledger = run_plan.open_ledger(journal, source=NoiseSource(noise=streams.noise, batches=streams.batches))
     if run_plan.undiscovered:
-        schema = _discover(table, run_plan, schema, ledger=ledger)
+        schema = _discover(table, run_plan, ledger=ledger)
         run_plan = run_plan.after_discovery(schema)
         run_plan.reserve_training(ledger)
         if account is not None:
@@ -215,11 +211,12 @@ def encode_run(
     )
 
 
-def _discover(table: SourceTable, run_plan: RunPlan, schema: Schema, *, ledger: Ledger) -> Schema:
+def _discover(table: SourceTable, run_plan: RunPlan, *, ledger: Ledger) -> Schema:
     """Finds the lists of cells that the specs leave to the data; those that were released before are kept.
 
     Lists that are waived are no release: they are read anew in each life of a run.
     """
+    schema = run_plan.schema
 
     def discover() -> Arrays:
         found = discover_domains(
@@ -318,7 +315,7 @@ def fit_rows(
 
 
 def fit_run(
-    run: EncodedRun, *, progress: ProgressCallback, team: Team | None, public: PublicTable | None = None
+    run: EncodedRun, *, progress: ProgressCallback, team: Team | None, public: PublicTable | None
 ) -> tuple[FittedSynthesizer, Certificate | None]:
     """Fits the method, or takes what an earlier life of the run fitted and did not get to write."""
 
