@@ -90,13 +90,8 @@ class RowSource:
         self._rules = encoder.rules if where is None else _add_condition(encoder, where)
         # The condition comes after the rules.
         self._mended = slice(len(encoder.rules.rules))
-        self._where = where
+        self.leaves_out = where is not None  # a row drawn may then cost many
         self._told: set[str] = set()
-
-    @property
-    def leaves_out(self) -> bool:
-        """Whether there is a condition: a row drawn may then cost many."""
-        return self._where is not None
 
     def list_drafts(
         self, sizes: Sequence[int], *, rng: np.random.Generator, threads: int | None
@@ -156,7 +151,7 @@ class RowSource:
 
     def _draw_mended(
         self, records: int, draft: Draft | None, *, rng: np.random.Generator
-    ) -> Iterator[tuple["_Drawn", Codes]]:
+    ) -> Iterator[tuple[_Drawn, Codes]]:
         """Rows, mended as far as they can be, and how many of them kept each rule only by moving shares, or not."""
         model = self._mixture
         for encoded, codes in self._sample(records, draft, rng=rng):
@@ -176,7 +171,7 @@ class RowSource:
         for own in (model.draft(size, rng=rng) for size in sizes) if draft is None else [draft]:
             yield model.to_encoded(own, rng=rng), own.codes
 
-    def _mend(self, model: MixtureSampler, drawn: "_Drawn", *, rng: np.random.Generator) -> Codes:
+    def _mend(self, model: MixtureSampler, drawn: _Drawn, *, rng: np.random.Generator) -> Codes:
         """Mends rows of codes in place, and says how many broke each rule when all that moves no share was done."""
         rules, known = self._encoder.rules.rules, drawn.known
         finest = [max(rule.columns, key=lambda name: known[name].n_unique()) for rule in rules]
@@ -196,8 +191,8 @@ class RowSource:
         return counts
 
     def _redraw(
-        self, model: MixtureSampler, drawn: "_Drawn", rest: Codes, *, within_groups: bool, rng: np.random.Generator
-    ) -> "_Drawn":
+        self, model: MixtureSampler, drawn: _Drawn, rest: Codes, *, within_groups: bool, rng: np.random.Generator
+    ) -> _Drawn:
         """Of some rows others, in the columns of the rules they break: of a few tried the first that keeps all rules.
 
         Where none does it is the first, as if no other had been tried.
@@ -212,8 +207,8 @@ class RowSource:
         return rows.take(keeps.reshape(-1, tried).argmax(axis=1) + tried * np.arange(len(rest)))
 
     def _exchange(
-        self, drawn: "_Drawn", rest: Codes, finest: list[str], *, rng: np.random.Generator
-    ) -> tuple[Codes, "_Drawn"]:
+        self, drawn: _Drawn, rest: Codes, finest: list[str], *, rng: np.random.Generator
+    ) -> tuple[Codes, _Drawn]:
         """Some rows that exchanged the finest column of a rule in pairs, where fewer rules are broken for it.
 
         Of a few ways to pair them a row takes the first that is of such use and leaves it and its partner to choose.
@@ -234,7 +229,7 @@ class RowSource:
         taken = np.flatnonzero(better)
         return rest[taken % count], after.take(taken)
 
-    def _judge(self, encoded: EncodedTable, codes: Codes, *, rng: np.random.Generator) -> "_Drawn":
+    def _judge(self, encoded: EncodedTable, codes: Codes, *, rng: np.random.Generator) -> _Drawn:
         cells = pl.DataFrame(self._encoder.decode_columns(encoded, rng, names=self._rules.columns))
         broken = np.stack(self._rules.find_broken(self._rules.read(cells)))
         return _Drawn(encoded=encoded, codes=codes, known=cells, broken=broken)
@@ -253,8 +248,7 @@ class RowSource:
 
     def _refuse(self, place: int, *, passed: int, drawn: int) -> None:
         rule = self._rules.rules[place]
-        is_condition = self._where is not None and place == len(self._rules.rules) - 1
-        kind = UsageError if is_condition else SpecsError
+        kind = UsageError if place >= self._mended.stop else SpecsError
         raise kind(f"{passed} of {drawn:,} rows that the model drew keep all rules; most broken is {rule.name}.")
 
 
