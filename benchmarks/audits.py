@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT))
 
 import numpy as np  # noqa: E402
 
-from benchmarks.evaluate import find_data  # noqa: E402
+from benchmarks.processes import find_table  # noqa: E402
 from dpwgan.audit.attack_command import ATTACKS, judge, play  # noqa: E402
 from dpwgan.audit.attacks.base import AttackSettings, CannotPlayError, Game  # noqa: E402
 from dpwgan.audit.comparisons import bound_share  # noqa: E402
@@ -66,7 +66,7 @@ def main() -> None:
     asked = parser.parse_args()
     warnings.filterwarnings("ignore", category=UserWarning)  # anonymeter's, about figures that are not used
     schema = read_specs(asked.folder / "data-specs.json")
-    table = read_compared(find_data(asked.folder), schema)
+    table = read_compared(find_table(asked.folder), schema)
     audits = []
     for number in range(asked.audits):
         begin = time.process_time()

@@ -2,7 +2,7 @@
 
     python benchmarks/census1940.py FOLDER [--rows 661968] [--seed 1940]
 
-FOLDER gets data.csv and data-specs.json, so that benchmarks/release.py can run on it. No figure of it is a fact about
+FOLDER gets data.csv and data-specs.json, so that benchmarks/estimates.py can run on it. No figure of it is a fact about
 anybody; what it shares with the challenge's table is its size, its width, and that columns hang together: people of one
 household share their place, their dwelling and its head's background; place decides city, ward and farm; age decides
 schooling, marriage and work; schooling decides occupation, occupation industry, scores, weeks and wages; who moved has
@@ -53,8 +53,8 @@ class _People:
         self.cells[name] = pl.Series(name, column.tokens, dtype=pl.String).gather(places)
         return places
 
-    def put_numbers(self, name: str, numbers: Any, *, absent: Flags | None = None, token: str | None = None) -> Codes:
-        """Fills a column of numbers; where `absent`, the cell is `token`, else the column's first missing code."""
+    def put_numbers(self, name: str, numbers: Any, *, absent: Flags | None = None) -> Codes:
+        """Fills a column of numbers; where `absent`, the cell is the column's first missing code."""
         column = self.schema.by_name[name]
         if not isinstance(column, NumericColumn):
             raise TypeError(f"{name} is no column of numbers")
@@ -62,8 +62,8 @@ class _People:
         whole = np.clip(np.rint(kept), column.minimum, column.maximum).astype(np.int64)
         cells = pl.Series(name, whole).cast(pl.String)
         if absent is not None and absent.any():
-            code = column.missing[0] if token is None else token
-            cells = pl.select(pl.when(pl.Series(absent)).then(pl.lit(code)).otherwise(cells).alias(name)).to_series()
+            code = pl.lit(column.missing[0])
+            cells = pl.select(pl.when(pl.Series(absent)).then(code).otherwise(cells).alias(name)).to_series()
         self.cells[name] = cells
         return whole
 
@@ -96,7 +96,7 @@ def draw_pieces(schema: Schema, *, rows: int, seed: int) -> Iterator[pl.DataFram
         yield _draw_piece(schema, min(_PIECE, rows - start), rng)
 
 
-def _skewed(rng: Rng, categories: int, size: int, *, power: float = 1.1) -> Codes:
+def _skewed(rng: Rng, categories: int, size: int, *, power: float) -> Codes:
     """Draws places in a list with the rank-size law."""
     weights = 1.0 / np.arange(1, categories + 1) ** power
     return rng.choice(categories, size=size, p=weights / weights.sum())
@@ -302,14 +302,14 @@ def _draw_sample_line(people: _People, age: Codes, sex: Codes, force: Flags, for
     people.put("SSENROLL", np.where(asked & force, 1 + (rng.random(n) < 0.7), 0))
 
 
-def write_population(folder: Path, *, rows: int, seed: int, specs: Path = SPECS) -> None:
+def write_population(folder: Path, *, rows: int, seed: int) -> None:
     """Writes data.csv and data-specs.json into a folder, which is made if it is not there."""
-    schema = read_specs(specs)
+    schema = read_specs(SPECS)
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "data.csv").open("wb") as file:
         for number, piece in enumerate(draw_pieces(schema, rows=rows, seed=seed)):
             piece.write_csv(file, include_header=number == 0)
-    shutil.copyfile(specs, folder / "data-specs.json")
+    shutil.copyfile(SPECS, folder / "data-specs.json")
 
 
 def main() -> None:

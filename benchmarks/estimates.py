@@ -20,9 +20,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.figures import report, split_arguments, take_figure  # noqa: E402
-from benchmarks.processes import RUN, run_measured  # noqa: E402
+from benchmarks.processes import CSV_TABLES, RUN, find_table, run_measured  # noqa: E402
 
-TABLES = ("data.csv", "data.csv.gz", "train.csv.gz", "data.parquet", "data.npz")
+TABLES = (*CSV_TABLES, "data.parquet", "data.npz")
 METHODS: dict[str, list[str]] = {
     "dp-wgan": [],
     "dp-wgan moments": ["--anchor", "moments"],
@@ -37,14 +37,6 @@ METHODS: dict[str, list[str]] = {
 }
 
 
-def find_table(folder: Path) -> Path:
-    """Finds the table of a folder. Raises: SystemExit if there is none."""
-    for name in TABLES:
-        if (folder / name).exists():
-            return folder / name
-    raise SystemExit(f"there is no table in {folder}")
-
-
 def plan(arguments: Sequence[str]) -> dict[str, Any] | None:
     """Gives what `--check` says of a run, or None where it is refused."""
     command = [*RUN, *arguments, "--check", "--log-format", "json"]
@@ -57,7 +49,7 @@ def compare(
 ) -> dict[str, Any] | None:
     """Plans one run and takes its time; None where the method refuses the table. Raises: SystemExit if it fails."""
     stages = scratch / "stages.json"
-    files = [str(find_table(folder)), str(scratch / "output.csv"), str(folder / "data-specs.json")]
+    files = [str(find_table(folder, TABLES)), str(scratch / "output.csv"), str(folder / "data-specs.json")]
     arguments = [*files, "1", *METHODS[method], *flags]
     found = plan(arguments)
     if found is None:

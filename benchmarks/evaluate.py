@@ -9,11 +9,8 @@ Prints one JSON object a run: table, rows, columns, wall seconds, CPU seconds, p
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,13 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MATCH3 = ROOT / "specs" / "nist2018-match3.json"
 sys.path.insert(0, str(ROOT))
 
-
-def find_data(folder: Path) -> Path:
-    """Gives the folder's table. Raises: FileNotFoundError if it has none."""
-    for name in ("data.csv", "data.csv.gz", "train.csv.gz"):
-        if (folder / name).exists():
-            return folder / name
-    raise FileNotFoundError(f"{folder} holds no data.csv, data.csv.gz or train.csv.gz")
+from benchmarks.processes import find_table, run_measured  # noqa: E402
 
 
 def draw_rows(source: Path, target: Path) -> None:
@@ -43,8 +34,8 @@ def prepare(folders: list[Path], standin: int, work: Path) -> Iterator[tuple[str
     """Gives name, real table, synthetic table and specs, one table after the other."""
     for folder in folders:
         synthetic = work / "synthetic.csv"
-        draw_rows(find_data(folder), synthetic)
-        yield folder.name, find_data(folder), synthetic, folder / "data-specs.json"
+        draw_rows(find_table(folder), synthetic)
+        yield folder.name, find_table(folder), synthetic, folder / "data-specs.json"
     if standin:
         from benchmarks.census1940 import write_population
 
@@ -63,19 +54,16 @@ def measure(real: Path, synthetic: Path, specs: Path, *, work: Path) -> dict[str
     scores = work / "scores.json"
     command = [sys.executable, "-m", "dpwgan.evaluate", *map(str, (real, synthetic, specs)), "--quiet"]
     command += ["--json", str(scores), "--html", str(work / "report.html")]
-    start = time.perf_counter()
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"the evaluation ended with exit code {process.returncode}")
+    run = run_measured(command, cwd=ROOT)
+    if run.exit_code:
+        raise RuntimeError(f"the evaluation ended with exit code {run.exit_code}: {run.errors}")
     tables = json.loads(scores.read_text(encoding="utf-8"))["tables"]
     return {
         "rows": tables["real"]["rows"],
         "columns": tables["real"]["columns"],
-        "wall_s": round(time.perf_counter() - start, 1),
-        "cpu_s": round(usage.ru_utime + usage.ru_stime, 1),
-        "peak_gb": round(usage.ru_maxrss * 1024 / 1e9, 2),
+        "wall_s": round(run.wall_s, 1),
+        "cpu_s": round(run.cpu_s, 1),
+        "peak_gb": round(run.peak_mb / 1e3, 2),
         "report_mb": round((work / "report.html").stat().st_size / 1e6, 2),
     }
 

@@ -16,7 +16,6 @@ Trains with TensorFlow; not private, and no part of the package: the layer gives
 """
 
 import argparse
-import gzip
 import json
 import os
 import sys
@@ -30,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 from dpwgan.audit.ex_post import EstimateSettings, estimate_divergence, estimate_privacy
+from dpwgan.images.idx import read_idx
 
 Images = npt.NDArray[np.float64]
 
@@ -42,9 +42,7 @@ REMOVED = (None, 1, 10, 100)  # the heuristic's choice, and fixed ones
 
 def read_images(folder: Path) -> Images:
     """Gives the images as rows of pixels in [0, 1]. Shapes: (10000, 784)."""
-    with gzip.open(folder / "t10k-images-idx3-ubyte.gz") as file:
-        data = np.frombuffer(file.read(), dtype=np.uint8)
-    return data[16:].reshape(-1, 784).astype(np.float64) / 255.0
+    return read_idx(folder / "t10k-images-idx3-ubyte.gz").reshape(-1, 784).astype(np.float64) / 255.0
 
 
 def train(images: Images, *, noisy: bool, steps: int, seed: int) -> Images:

@@ -52,22 +52,23 @@ def take_figure(name: str, values: Sequence[float], *, unit: str, goal: str | No
     )
 
 
-def take_ratios(
-    name: str, over: Sequence[float], under: Sequence[float], *, goal: str | None = None, unit: str = "ratio"
-) -> Figure:
+def take_ratios(name: str, over: Sequence[float], under: Sequence[float], *, goal: str | None = None) -> Figure:
     """Makes a figure of ratios, each of two times of one round: what else the machine did met both."""
-    return take_figure(name, [one / other for one, other in zip(over, under, strict=True)], unit=unit, goal=goal)
+    return take_figure(name, [one / other for one, other in zip(over, under, strict=True)], unit="ratio", goal=goal)
+
+
+def name_processor() -> str:
+    """Gives the processor's model, or its architecture where nothing tells the model."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(models, platform.machine())
 
 
 def describe_machine() -> dict[str, Any]:
     """Says what the figures were taken on, and what else it was doing."""
-    model = ""
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        lines = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
-        model = lines[0].partition(":")[2].strip() if lines else ""
     return {
-        "cpu": model or platform.processor(),
+        "cpu": name_processor(),
         "architecture": platform.machine(),
         "cores": len(os.sched_getaffinity(0)),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
@@ -77,10 +78,10 @@ def describe_machine() -> dict[str, Any]:
     }
 
 
-def describe_versions() -> dict[str, str]:
-    """Gives the versions of what the figures depend on."""
+def describe_versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
+    """Gives the versions of what the figures depend on, as far as it is installed."""
     found = {"python": platform.python_version()}
-    for package in PACKAGES:
+    for package in packages:
         try:
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:

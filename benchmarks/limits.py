@@ -56,54 +56,44 @@ def without_noise() -> Iterator[None]:
     def release(source: NoiseSource, release: Release, exact: Any) -> Noisy:
         return Noisy(values=np.asarray(exact, np.float64).copy(), stddev=release.stddev)
 
-    with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(NoiseSource, "add_noise", release))
-        stack.enter_context(mock.patch.object(queries, "denoise", lambda noisy, expected, **more: noisy))
-        stack.enter_context(mock.patch.object(anchor_plan, "_LEAST_STDDEVS", 1e-6))
-        weight = anchor_plan._INFORMATION_WEIGHT / 10
-        stack.enter_context(mock.patch.object(anchor_plan, "_INFORMATION_WEIGHT", weight))
+    weight = anchor_plan._INFORMATION_WEIGHT / 10
+    with (
+        mock.patch.object(NoiseSource, "add_noise", release),
+        mock.patch.object(queries, "denoise", lambda noisy, expected, **more: noisy),
+        mock.patch.multiple(anchor_plan, _LEAST_STDDEVS=1e-6, _INFORMATION_WEIGHT=weight),
+    ):
         yield
 
 
-@contextlib.contextmanager
-def without_selection_error() -> Iterator[None]:
+def without_selection_error() -> Any:
     """Makes every selection that of the largest score."""
 
     def select(source: NoiseSource, release: Release, scores: Any) -> int:
         return int(np.argmax(scores))
 
-    with mock.patch.object(NoiseSource, "select", select):
-        yield
+    return mock.patch.object(NoiseSource, "select", select)
 
 
-@contextlib.contextmanager
-def with_more_codes() -> Iterator[None]:
+def with_more_codes() -> Any:
     """Gives the last fit more codes."""
     choose = anchor_plan.AnchorDesign.choose_codes
-    with mock.patch.object(anchor_plan.AnchorDesign, "choose_codes", lambda plan, width: MORE * choose(plan, width)):
-        yield
+    return mock.patch.object(anchor_plan.AnchorDesign, "choose_codes", lambda plan, width: MORE * choose(plan, width))
 
 
-@contextlib.contextmanager
-def with_more_steps() -> Iterator[None]:
+def with_more_steps() -> Any:
     """Gives the last fit more steps."""
     steps = anchor_plan.AnchorDesign.fit_steps
-    with mock.patch.object(anchor_plan.AnchorDesign, "fit_steps", property(lambda plan: MORE * steps.__get__(plan))):
-        yield
+    return mock.patch.object(anchor_plan.AnchorDesign, "fit_steps", property(lambda plan: MORE * steps.__get__(plan)))
 
 
-@contextlib.contextmanager
-def with_all_pairs() -> Iterator[None]:
+def with_all_pairs() -> Any:
     """Takes all two-way marginals at once for those that are asked for one by one."""
     lay_out = anchor_plan.lay_out_anchor
 
     def lay_out_moments(*arguments: Any, **more: Any) -> Any:
         return lay_out(*arguments, **{**more, "kind": "moments"})
 
-    from dpwgan.methods import query_gan
-
-    with mock.patch.object(query_gan, "lay_out_anchor", lay_out_moments):
-        yield
+    return mock.patch("dpwgan.methods.query_gan.lay_out_anchor", lay_out_moments)
 
 
 PARTS: dict[str, tuple[Callable[[], Any], ...]] = {

@@ -1,4 +1,4 @@
-"""Runs a command and says what it took: wall and CPU seconds, peak memory, and where asked the stages of a run."""
+"""Runs a command and says what it took: wall and CPU seconds, peak memory; and finds what to run it on."""
 
 import os
 import shlex
@@ -12,6 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 RUN = [sys.executable, str(ROOT / "run.py")]
+CSV_TABLES = ("data.csv", "data.csv.gz", "train.csv.gz")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +26,14 @@ class Run:
     errors: str
 
 
+def find_table(folder: Path, names: Sequence[str] = CSV_TABLES) -> Path:
+    """Gives the folder's table. Raises: FileNotFoundError if it has none of these names."""
+    for name in names:
+        if (folder / name).exists():
+            return folder / name
+    raise FileNotFoundError(f"{folder} holds no {' or '.join(names)}")
+
+
 def read_peers(text: str) -> dict[str, list[str]]:
     """Reads BENCH_PEERS, `name=command` with semicolons between. Gives each peer's command, its fields yet to fill in.
 
@@ -34,11 +43,11 @@ def read_peers(text: str) -> dict[str, list[str]]:
     return {name: shlex.split(command) for name, _, command in entries}
 
 
-def run_measured(command: Sequence[str], *, timeout: float | None = None) -> Run:
+def run_measured(command: Sequence[str], *, timeout: float | None = None, cwd: Path | None = None) -> Run:
     """Runs a command to its end, its stdout thrown away. Raises: subprocess.TimeoutExpired, when it was ended."""
     with tempfile.TemporaryFile() as heard:
         start = time.perf_counter()
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=heard) as process:
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=heard, cwd=cwd) as process:
             while True:
                 found, status, usage = os.wait4(process.pid, os.WNOHANG)
                 if found:

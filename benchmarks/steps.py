@@ -42,12 +42,11 @@ from dpwgan.critic.plan import TrainingDesign, plan_training  # noqa: E402
 from dpwgan.critic.private_step import FusedStep  # noqa: E402
 from dpwgan.critic.settings import DpWganSettings  # noqa: E402
 from dpwgan.privacy.budget import Budget, NeighboringRelation  # noqa: E402
-from dpwgan.privacy.noise_source import NoiseSource  # noqa: E402
 from dpwgan.privacy.poisson import sample_poisson_rows  # noqa: E402
 from dpwgan.privacy.randomness import make_streams  # noqa: E402
-from dpwgan.privacy.steps import Steps  # noqa: E402
 from dpwgan.privacy.terms import Terms  # noqa: E402
 from dpwgan.table.encoded import EncodedTable, Span, TableShape  # noqa: E402
+from tests.critic.tables import make_steps as make_free_steps  # noqa: E402
 
 CASES = ((120, 64), (1300, 512), (1300, 4096), (9000, 512), (9000, 4096))
 # As tables are: some twenty categories a column, and on wide tables more of them, not more columns than the 98 of the
@@ -177,13 +176,6 @@ class PlainStep:
         self._update.apply(real, fake, learning_rate=learning_rate)
 
 
-class EndlessSteps(Steps):
-    """Steps of a benchmark, as many as it takes, with noise for batches that it makes up."""
-
-    def _use_noise(self, steps: int) -> None:
-        """Has nothing to refuse."""
-
-
 class _NoGenerator:
     """Stands for the generator's step, which is never due here."""
 
@@ -273,17 +265,7 @@ def make_vectorized(table: EncodedTable, plan: TrainingDesign) -> Take:
 
 def make_private(table: EncodedTable, plan: TrainingDesign, **how: Any) -> FusedStep:
     """Makes the product's step."""
-    streams = make_streams()
-    steps = EndlessSteps(
-        plan.releases[0],
-        source=NoiseSource(noise=streams.noise, batches=streams.batches),
-        charge=lambda count: None,
-        count_charged=lambda: 0,
-        first=0,
-        with_noise=True,
-        observers=(),
-    )
-    return FusedStep(table, steps=steps, **Parts(table, plan, **how).as_arguments)
+    return FusedStep(table, steps=make_free_steps(plan, seed=make_streams()), **Parts(table, plan, **how).as_arguments)
 
 
 def make_steps(width: int, batch: int) -> tuple[TrainingDesign, int, dict[str, Take]]:
@@ -372,7 +354,7 @@ def measure_flop_rate(*, seconds: float) -> float:
     """Measures what a product of matrices of the critic's size does, in operations a CPU second."""
     left, right = tf.random.normal((1024, 256)), tf.random.normal((256, 256))
     multiply = compile_step(lambda: [tf.matmul(left + float(i), right) for i in range(20)])
-    times = time_turns({"product": lambda: multiply()}, rounds=3, seconds=seconds)["product"]
+    times = time_turns({"product": multiply}, rounds=3, seconds=seconds)["product"]
     return 20 * 2.0 * 1024 * 256 * 256 / (1e-3 * min(times))
 
 

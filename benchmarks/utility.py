@@ -24,7 +24,6 @@ import collections
 import datetime
 import gzip
 import hashlib
-import importlib.metadata
 import itertools
 import json
 import os
@@ -47,6 +46,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
+from benchmarks.figures import describe_versions, name_processor  # noqa: E402
 from benchmarks.processes import read_peers  # noqa: E402
 
 RUN = HERE.parent / "run.py"
@@ -64,6 +64,7 @@ RISING = (0.05, 0.3, 1.0, 3.0, 8.0, 30.0)
 SCORE_NAMES = ("kway_1", "kway_2", "kway_3", "hoc", "pc1_dist", "tstr_acc", "tstr_auc", "apart")
 GOALS = {"kway_2": 1, "kway_3": 1, "hoc": 1, "tstr_auc": 1, "pc1_dist": -1}  # -1: lower is better
 DIGITS = {"kway_1": 1, "kway_2": 1, "kway_3": 1}
+# A child runs with the versions of this same environment.
 VERSIONS = ("numpy", "pandas", "scipy", "scikit-learn", "tensorflow", "dp-accounting")
 # Fresh noise is what the ranges are of; the other two would leave no table to score.
 FORBIDDEN = ("seed", "check", "from-model")
@@ -348,25 +349,7 @@ def last_line(path: Path) -> str:
 
 def describe_machine() -> Record:
     """Says on what machine, without its name."""
-    processor = platform.machine()
-    try:
-        with open("/proc/cpuinfo") as stream:
-            models = [line.partition(":")[2].strip() for line in stream if line.startswith("model name")]
-        processor = models[0] if models else processor
-    except OSError:
-        pass  # not Linux: the architecture has to do
-    return {"system": platform.system(), "processor": processor, "cores": len(os.sched_getaffinity(0))}
-
-
-def describe_versions() -> Record:
-    """Says which versions the child runs with: it runs in this same environment."""
-    versions = {"python": platform.python_version()}
-    for name in VERSIONS:
-        try:
-            versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            versions[name] = "not installed"
-    return versions
+    return {"system": platform.system(), "processor": name_processor(), "cores": len(os.sched_getaffinity(0))}
 
 
 def describe_code() -> Record:
@@ -456,7 +439,7 @@ class Measurement:
 
     def _run(self, run_one: Callable[[Cell, Children], Record], *, label: str | None) -> list[Record]:
         children = Children()
-        about = {"machine": describe_machine(), "versions": describe_versions(), "label": label}
+        about = {"machine": describe_machine(), "versions": describe_versions(VERSIONS), "label": label}
         records: list[Record] = []
 
         def work(cell: Cell) -> Record:
@@ -760,11 +743,8 @@ def main(arguments: list[str] | None = None) -> int:
     if asked.report is not None:
         records = list(read_results(asked.report).values())
         print(report(records, peers, monotone=asked.monotone), end="")
-        return (
-            0
-            if all(record["ok"] for record in records) and not (asked.monotone and not rises_everywhere(records))
-            else 1
-        )
+        rises = not asked.monotone or rises_everywhere(records)
+        return 0 if rises and all(record["ok"] for record in records) else 1
 
     try:
         extra = [read_setting(text) for text in asked.set]

@@ -3,7 +3,6 @@
 import itertools
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -162,7 +161,7 @@ def draw_perceptron(
     Source: He et al. 2015, arXiv:1502.01852.
     """
     weights: list[tf.Variable] = []
-    for layer, (inputs, outputs) in enumerate(pairwise(sizes)):
+    for layer, (inputs, outputs) in enumerate(itertools.pairwise(sizes)):
         scale = math.sqrt(2.0 / (active if active and layer == 0 else inputs)) if layer < len(sizes) - 2 else last
         kernel = rng.standard_normal((inputs, outputs), dtype=np.float32) * np.float32(scale)
         weights += [tf.Variable(kernel), tf.Variable(np.zeros(outputs, np.float32))]

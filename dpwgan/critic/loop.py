@@ -12,7 +12,7 @@ from dpwgan.critic.generator_steps import AveragedStep, GeneratorRound, Generato
 from dpwgan.critic.optimizers import PlainAscent
 from dpwgan.critic.plan import CRITIC_LABEL, TrainingDesign
 from dpwgan.critic.private_step import FusedStep
-from dpwgan.critic.weights import refuse_unless_finite
+from dpwgan.critic.weights import take_weights
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.steps import Steps
 from dpwgan.table.encoded import EncodedTable
@@ -74,9 +74,7 @@ def play(
         progress=progress,
         records=encoded.records if records is None else records,
     )
-    weights = tuple(weight.numpy() for weight in generator_step.averaged_weights)
-    refuse_unless_finite(weights)
-    return weights
+    return take_weights(generator_step.averaged_weights)
 
 
 def train(
@@ -87,7 +85,7 @@ def train(
     generator_step: TrainingStep,
     ledger: Ledger,
     progress: Progress,
-    records: int | None = None,
+    records: int,
 ) -> None:
     """Runs all planned critic steps, the ledger's `steps`, with generator steps in between.
 
@@ -117,7 +115,7 @@ def train(
         steps.charge(stop - start)
         for step in range(start, stop, most):
             taken = min(step + most, stop)
-            batches = steps.draw_batches(plan.shape.records if records is None else records, steps=taken - step)
+            batches = steps.draw_batches(records, steps=taken - step)
             take(batches, first=step)
             if taken // every > step // every or taken == plan.steps:
                 progress(taken, plan.steps, ledger.epsilon_spent())

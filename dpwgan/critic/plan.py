@@ -94,14 +94,13 @@ class TrainingDesign:
     @property
     def critic_weights(self) -> int:
         """Number of weights of the critic: each gets noise in each step."""
-        sizes = [self.shape.width, *self.settings.hidden_critic]
-        return sum((inputs + 1) * outputs for inputs, outputs in pairwise(sizes)) + sizes[-1]
+        sizes = self.shape.width, *self.settings.hidden_critic
+        return count_weights(sizes) + sizes[-1]
 
     @property
     def generator_weights(self) -> int:
         """Number of weights of the generator."""
-        sizes = [self.settings.latent, *self.settings.hidden_generator, self.shape.width]
-        return sum((inputs + 1) * outputs for inputs, outputs in pairwise(sizes))
+        return count_weights((self.settings.latent, *self.settings.hidden_generator, self.shape.width))
 
     @property
     def cost(self) -> Cost:
@@ -159,6 +158,11 @@ TENSORFLOW_SECONDS = 3.2
 _SECONDS_A_SAMPLED_WEIGHT = 1e-10
 # A column of a row that a critic's step reads, for each unit of the first layer: from runs on adult and IPUMS.
 SECONDS_A_ROW_CELL = 1e-9
+
+
+def count_weights(sizes: Sequence[int]) -> int:
+    """Counts the weights, biases too, of layers between these widths."""
+    return sum((inputs + 1) * outputs for inputs, outputs in pairwise(sizes))
 
 
 def plan_training(shape: TableShape, terms: Terms, *, settings: DpWganSettings) -> Plan[TrainingDesign]:
@@ -245,7 +249,7 @@ def choose_steps(settings: DpWganSettings, *, sampling_probability: float) -> in
 
 def choose_batch(records: int) -> int:
     """Chooses the expected batch size for a table of n rows. Privacy: a function of the public n alone."""
-    return max(1, min(records, _MOST_BATCH, max(_LEAST_BATCH, round(_SHARE_OF_TABLE * records))))
+    return min(records, _MOST_BATCH, max(_LEAST_BATCH, round(_SHARE_OF_TABLE * records)))
 
 
 def choose_generated_batch(width: int) -> int:

@@ -151,8 +151,8 @@ class FusedStep(PrivateStep):
         pairs = [count_pairs(weight.shape) for weight in weights]
         # The last ones are of no use, but so each step's words begin where TensorFlow can take them without a copy.
         self._pairs = [*pairs, -sum(pairs) % _ALIGNED_PAIRS]
-        self._by_words = self._update.compiled and plan.settings.step_noise == "fast"
         compiled = self._update.compiled
+        self._by_words = compiled and plan.settings.step_noise == "fast"
         self._finish = compile_step(self._add_and_move, jit_compile=True) if compiled else self._add_and_move
         signature = [tf.TensorSpec([None], tf.int64), self.noise_spec, tf.TensorSpec([], tf.float32)]
         self._step = compile_step(self.trace, input_signature=signature)

@@ -1,4 +1,4 @@
-"""Weights and moments as named arrays for a checkpoint, and a check that they are finite."""
+"""Weights and moments as named arrays for a checkpoint, and as what is left of a training, if it is finite."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -26,6 +26,13 @@ class Kept:
         """Takes over what `pack` gave."""
         for place, variable in enumerate(self.variables):
             variable.assign(arrays[f"variable {place}"])
+
+
+def take_weights(variables: Sequence["tf.Variable"]) -> tuple[npt.NDArray[np.float32], ...]:
+    """Takes trained weights out as plain arrays. Raises: UsageError if training ran off."""
+    weights = tuple(variable.numpy() for variable in variables)
+    refuse_unless_finite(weights)
+    return weights
 
 
 def refuse_unless_finite(arrays: Iterable[npt.NDArray[np.float32]]) -> None:

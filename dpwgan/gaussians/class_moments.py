@@ -207,7 +207,7 @@ def read_products(noisy: Noisy, *, dimension: int) -> Floats:
 
 
 def shrink_noisy_eigenvalues(values: Floats, *, noise: MatrixNoise) -> Floats:
-    """The eigenvalues of what `measure_products` released as what of them stands out of the noise.
+    """The eigenvalues of what `read_products` gives as what of them stands out of the noise.
 
     Those within the noise's own are 0, those beyond are shortened as is best in Frobenius norm. Of Gaussian noise the
     edge is 2 s sqrt p, s its stddev beside the diagonal. Privacy: post-processing. Shapes: (p,) to the same.

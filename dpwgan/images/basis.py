@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dpwgan.images.grid import ImageGrid
 from dpwgan.table.encoded import EncodedTable, Span
-from dpwgan.table.storage import allocate_beside, let_go
+from dpwgan.table.storage import allocate_beside, cut, let_go
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -216,8 +216,7 @@ class CosineSpace:
         """Gives every row's point and label. What it gives is not released."""
         points = allocate_beside(encoded.numbers, (encoded.records, self.features), np.float32)
         sources = list(self.grid.sources)
-        for first in range(0, encoded.records, _CHUNK):
-            rows = slice(first, first + _CHUNK)
+        for rows in cut(encoded.records, size=_CHUNK):
             points[rows] = self.embed(encoded.numbers[rows][:, sources])
             let_go(encoded.numbers, points)
         codes = np.ascontiguousarray(encoded.codes[:, [self.grid.label.source]])

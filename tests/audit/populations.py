@@ -52,12 +52,12 @@ def make_table(numbers):
     return ComparedTable(columns=tuple(columns), cells=cells, numbers=numbers.astype(np.float64))
 
 
-def shake(table, rng, *, size=1e-4):
+def shake(table, rng):
     """Moves every number by a hair, so that no row stays exactly as it is."""
     numbers = table.numbers.copy()
     for place, spec in enumerate(SPECS.values()):
         if spec["type"] == "float":
-            moved = numbers[:, place] + rng.normal(scale=size, size=len(numbers))
+            moved = numbers[:, place] + rng.normal(scale=1e-4, size=len(numbers))
             numbers[:, place] = np.clip(moved, spec["min"], spec["max"])
     return make_table(numbers)
 

@@ -27,5 +27,5 @@ def test_time_said_lies_beside_time_taken_when_a_run_is_compared(folder, tmp_pat
 def test_nothing_is_compared_when_a_method_refuses_the_table(folder, tmp_path):
     asked = {"planned": True, "timeout": 60.0, "scratch": tmp_path, "flags": ["--codes", "8"]}
     assert estimates.compare(folder, "independent", **asked) is None
-    with pytest.raises(SystemExit, match="no table"):
-        estimates.find_table(tmp_path / "empty")
+    with pytest.raises(FileNotFoundError, match="holds no data"):
+        estimates.compare(tmp_path / "empty", "independent", **asked)

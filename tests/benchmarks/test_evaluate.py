@@ -21,8 +21,3 @@ def test_measurement_gives_time_and_memory_when_a_folder_holds_a_table(tmp_path)
     assert (measured["rows"], measured["columns"]) == (80, 7)
     assert all(measured[key] > 0 for key in ("wall_s", "cpu_s", "peak_gb", "report_mb"))
     json.dumps(measured)
-
-
-def test_measurement_names_the_folder_when_it_holds_no_table(tmp_path):
-    with pytest.raises(FileNotFoundError, match="holds no data"):
-        evaluate.find_data(tmp_path)

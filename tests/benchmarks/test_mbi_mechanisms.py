@@ -42,8 +42,8 @@ def ask(rho: float = RHO, table: pd.DataFrame | None = None) -> mechanisms.Guard
     return mechanisms.Guarded(make_table() if table is None else table, SIZES, rho)
 
 
-def find_sets(asked: mechanisms.Guarded, columns: int) -> list[mechanisms.Columns]:
-    return [answer.columns for answer in asked.answers if len(answer.columns) == columns]
+def find_pairs(asked: mechanisms.Guarded) -> list[mechanisms.Columns]:
+    return [answer.columns for answer in asked.answers if len(answer.columns) == 2]
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.3, 1e-7), (1.0, 2.5e-7), (8.0, 1e-9)])
@@ -84,7 +84,7 @@ def test_nothing_is_measured_when_the_budget_is_spent():
 def test_pairs_span_all_columns_when_mst_selects():
     asked = ask(1e4)
     mechanisms.run_mst(asked, Independent)
-    pairs = find_sets(asked, 2)
+    pairs = find_pairs(asked)
     assert nx.is_tree(nx.Graph(pairs))
     assert len(pairs) == len(SIZES) - 1
     assert {("a", "b"), ("c", "d")} <= set(pairs)
@@ -93,13 +93,13 @@ def test_pairs_span_all_columns_when_mst_selects():
 def test_dependent_pair_comes_first_when_aim_selects():
     asked = ask(1e6)
     mechanisms.run_aim(asked, 2, 80, Independent, lambda sizes, sets: 0.0)
-    assert find_sets(asked, 2)[0] in {("a", "b"), ("c", "d")}
+    assert find_pairs(asked)[0] in {("a", "b"), ("c", "d")}
 
 
 def test_models_too_large_are_left_out_when_aim_selects():
     asked = ask()
     mechanisms.run_aim(asked, 2, 80, Independent, lambda sizes, sets: 81.0 * any({"c", "d"} == set(it) for it in sets))
-    assert ("c", "d") not in find_sets(asked, 2)
+    assert ("c", "d") not in find_pairs(asked)
 
 
 def test_limit_is_the_share_of_the_budget_when_a_round_begins():
@@ -112,7 +112,7 @@ def test_limit_is_the_share_of_the_budget_when_a_round_begins():
 
     mechanisms.run_aim(asked, 2, 80, Independent, size)
     assert limits[0] == pytest.approx(0.9 / 16)
-    assert find_sets(asked, 2)
+    assert find_pairs(asked)
 
 
 def test_scores_move_by_no_more_than_the_sensitivity_when_a_row_is_taken_away():

@@ -4,7 +4,6 @@ import gzip
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,9 +21,9 @@ def draw(seed: int, rows: int, sizes: list[int]) -> np.ndarray:
     return np.stack(columns, axis=1).astype(np.int64)
 
 
-def write_folder(folder: Path, sizes: list[int], names: list[str], specs: dict[str, Any] | None = None) -> Path:
+def write_folder(folder: Path, sizes: list[int], names: list[str]) -> Path:
     folder.mkdir(parents=True)
-    specs = specs or {name: {"type": "enum", "count": size} for name, size in zip(names, sizes, strict=True)}
+    specs = {name: {"type": "enum", "count": size} for name, size in zip(names, sizes, strict=True)}
     (folder / "data-specs.json").write_text(json.dumps(specs))
     for seed, rows, file in ((1, 400, "train.csv.gz"), (2, 200, "holdout.csv.gz")):
         with gzip.open(folder / file, "wt") as stream:

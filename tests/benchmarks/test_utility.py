@@ -88,9 +88,9 @@ def read_calls(bench: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def make_record(title: str, epsilon: float | None, kway_3: float, repetition: int = 0, **more: Any) -> dict[str, Any]:
+def make_record(title: str, epsilon: float | None, kway_3: float, **more: Any) -> dict[str, Any]:
     method = utility.read_method(title)
-    cell = utility.Cell("toy", "d1g35t", method, epsilon, repetition)
+    cell = utility.Cell("toy", "d1g35t", method, epsilon, 0)
     made = {"commit": None, "changed": None, "code_sha256": "0", "machine": {"cores": 2, "processor": "x"}, "jobs": 1}
     scores = {"kway_3": kway_3, "pc1_dist": 0.1}
     record = cell.describe() | {"ok": True, "why": None, "scores": scores, "versions": {"python": "3"}} | made

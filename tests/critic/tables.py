@@ -1,7 +1,7 @@
 """A small table with every kind of span, and plans for it."""
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
@@ -16,7 +16,7 @@ from dpwgan.critic.critic import Critic
 from dpwgan.critic.generators import LatentSource, MlpGenerator
 from dpwgan.critic.plan import TrainingDesign, plan_training
 from dpwgan.critic.settings import DpWganSettings
-from dpwgan.privacy.ledger import Ledger, Observer
+from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import Streams
 from dpwgan.privacy.steps import Steps
 from dpwgan.table.encoded import EncodedTable
@@ -114,7 +114,7 @@ class FreeSteps(Steps):
         """Has nothing to refuse."""
 
 
-def make_steps(plan: TrainingDesign, *, seed: int | Streams = 1, observers: Sequence[Observer] = ()) -> FreeSteps:
+def make_steps(plan: TrainingDesign, *, seed: int | Streams = 1) -> FreeSteps:
     """Makes the token of a plan's steps, for steps that are not taken by the loop."""
     return FreeSteps(
         plan.releases[0],
@@ -123,7 +123,7 @@ def make_steps(plan: TrainingDesign, *, seed: int | Streams = 1, observers: Sequ
         count_charged=lambda: 10**9,
         first=0,
         with_noise=False,
-        observers=observers,
+        observers=(),
     )
 
 

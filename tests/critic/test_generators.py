@@ -107,12 +107,12 @@ GROUP_SPANS = lay_out_groups(["a", "b", "c", "d"], SIZES)
 KINDS = {"mlp": False, "codes+mlp": True}
 
 
-def make_logits(codes: int, *, seed: int) -> npt.NDArray[np.float32]:
-    return np.random.default_rng(seed).standard_normal((codes, LAYOUT.width), dtype=np.float32)
+def make_logits(codes: int) -> npt.NDArray[np.float32]:
+    return np.random.default_rng(1).standard_normal((codes, LAYOUT.width), dtype=np.float32)
 
 
-def make_mixture(kind: str, *, codes: int = 60) -> TensorMixture:
-    logits = make_logits(codes, seed=1)
+def make_mixture(kind: str) -> TensorMixture:
+    logits = make_logits(60)
     return TensorMixture(GROUP_SPANS, logits, table=KINDS[kind], hidden=(16,), rng=np.random.default_rng(2))
 
 
@@ -120,7 +120,7 @@ def test_probabilities_are_those_of_the_table_where_the_perceptron_says_nothing_
     mixture = make_mixture("codes+mlp")
     for weight in mixture._mlp.weights:
         weight.assign(tf.zeros_like(weight))
-    expected = Mixture(SIZES, make_logits(60, seed=1)).probabilities()
+    expected = Mixture(SIZES, make_logits(60)).probabilities()
     assert mixture.probabilities() == pytest.approx(expected, abs=1e-6)
 
 
@@ -145,13 +145,13 @@ def test_fit_lowers_the_loss_when_the_generator_is_of_any_kind(kind):
 
 
 def test_perceptron_starts_at_the_mean_of_the_logits_when_it_is_alone():
-    logits = make_logits(60, seed=1)
+    logits = make_logits(60)
     expected = Mixture(SIZES, logits.mean(axis=0, keepdims=True)).probabilities()
     assert make_mixture("mlp").probabilities() == pytest.approx(np.repeat(expected, 60, axis=0), abs=0.1)
 
 
 def test_rows_are_one_hot_and_follow_their_codes_when_drawn():
-    logits = make_logits(3, seed=1)
+    logits = make_logits(3)
     mixture, table = Mixture(SIZES, logits), CodeTable(GROUP_SPANS, np.zeros_like(logits))
     table.put(logits)
     source = CodeSource(codes=3, width=LAYOUT.width, rng=np.random.default_rng(5))

@@ -33,7 +33,8 @@ def train_by(
     progress: Any = lambda *_: None,
 ) -> None:
     """Trains, by stand-ins for steps as well as by steps."""
-    train(plan, steps=steps, critic_step=critic_step, generator_step=generator_step, ledger=ledger, progress=progress)
+    both: dict[str, Any] = {"critic_step": critic_step, "generator_step": generator_step}
+    train(plan, steps=steps, **both, ledger=ledger, progress=progress, records=plan.shape.records)
 
 
 def watch(steps: Steps, acts: list[str]) -> None:
@@ -195,14 +196,12 @@ class Game:
         together(batches, first=first)
 
 
-def differ(
-    plan: TrainingDesign, *, spoil: Callable[[tf.Tensor], tf.Tensor] = lambda drawn: drawn, first: int = 3
-) -> float:
+def differ(plan: TrainingDesign, *, spoil: Callable[[tf.Tensor], tf.Tensor] = lambda drawn: drawn) -> float:
     """Says how far both ways end apart, where the loop's noise may be spoilt."""
     apart, together = Game(plan), Game(plan)
     drawn = apart.critic_step.draw_noise(len(BATCHES))
-    apart.take_singly(BATCHES, drawn, first=first)
-    together.take_together(BATCHES, spoil(drawn), first=first)
+    apart.take_singly(BATCHES, drawn, first=3)
+    together.take_together(BATCHES, spoil(drawn), first=3)
     return float(np.max(np.abs(flat(apart.weights) - flat(together.weights))))
 
 

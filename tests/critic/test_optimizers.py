@@ -109,7 +109,7 @@ def test_rounds_charge_nothing_and_read_no_rows_when_there_are_several_for_each_
     game.step._read = watch_read  # type: ignore[method-assign]
     parts: dict[str, Any] = {"critic_step": game.step, "generator_step": watched_round}
     with running_eagerly():
-        train(game.plan, steps=steps, **parts, ledger=ledger, progress=lambda *_: None)
+        train(game.plan, steps=steps, **parts, ledger=ledger, progress=lambda *_: None, records=game.plan.shape.records)
     assert acts == ["charge", "sample", "read", *["round"] * 6] * 4
     assert all(line["charged"] == line["reserved"] for line in ledger.itemise())
 

@@ -16,9 +16,9 @@ from tests.critic.tables import make_encoded, make_plan
 from tests.plans import make_terms
 
 
-def plan(*, records: int = 39_073, epsilon: float = 1.0, rule: str = "auto", **asked: Any) -> Plan[TrainingDesign]:
+def plan(*, records: int = 39_073, epsilon: float = 1.0, **asked: Any) -> Plan[TrainingDesign]:
     shape = TableShape(records=records, spans=make_encoded(1).spans)
-    terms = make_terms(epsilon=epsilon, delta=1.0 / records**2, rule=rule)
+    terms = make_terms(epsilon=epsilon, delta=1.0 / records**2, rule="auto")
     return plan_training(shape, terms, settings=DpWganSettings(**asked))
 
 

@@ -14,15 +14,15 @@ from tests.images.test_grid import make_grid
 PIXELS, P = 12, 4
 
 
-def make_moments(*, classes: int = 3, shared: bool = True, seed: int = 1) -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(seed)
+def make_moments(*, shared: bool = True) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(1)
     basis = np.linalg.qr(rng.standard_normal((PIXELS, P)))[0].T
-    factors = 0.3 * rng.standard_normal((1 if shared else classes, P, P))
+    factors = 0.3 * rng.standard_normal((1 if shared else 3, P, P))
     return {
-        "pictures": np.clip(0.5 + 0.4 * rng.standard_normal((classes, P)) @ basis, 0.0, 1.0),
+        "pictures": np.clip(0.5 + 0.4 * rng.standard_normal((3, P)) @ basis, 0.0, 1.0),
         "basis": basis,
         "covariances": factors @ factors.transpose(0, 2, 1),
-        "shares": np.array([0.5, 0.3, 0.2])[:classes],
+        "shares": np.array([0.5, 0.3, 0.2]),
     }
 
 

@@ -141,8 +141,6 @@ class Replay(NoiseSource):
 
     def add_noise(self, release: Release, exact: npt.NDArray[Any]) -> Noisy:
         """What was released. Raises: DpwganError, an internal error, if something else was; ReplayEnded."""
-        if len(self.exact) == len(self._record.seen):
-            raise DpwganError("Internal error: a replayed run released more.")
         known = self._record.seen[len(self.exact)]
         if known.line != release.label or np.shape(known.noisy.values) != np.shape(exact):
             raise DpwganError("Internal error: a replayed run took another way.")

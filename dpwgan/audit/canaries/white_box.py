@@ -177,7 +177,7 @@ def bound_record(
 
 
 def _measure_releases(
-    releases: Sequence[Seen], influences: Sequence[Numbers], *, share: float, looks: Sequence[Seen] = ()
+    releases: Sequence[Seen], influences: Sequence[Numbers], *, share: float, looks: Sequence[Seen]
 ) -> tuple[Signal, float, float]:
     """Bounds a line of releases on all rows. Returns the signal in all, the noise's stddev and the largest influence.
 
@@ -187,7 +187,7 @@ def _measure_releases(
     third and fourth of equal size, where noise that is used twice drops out.
     """
     noise = [release.noise for release in releases]
-    alike = [look.noise * (look.sensitivity / releases[0].sensitivity) for look in looks] or noise
+    alike = [look.noise * (look.sensitivity / releases[0].sensitivity) for look in looks]
     stddev = bound_stddev(
         float(sum(np.square(part).sum() for part in alike)),
         samples=sum(part.size for part in alike),

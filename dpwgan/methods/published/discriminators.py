@@ -94,10 +94,6 @@ class NoisyDiscriminator(Critic):
         return tf.sigmoid(logit) if inputs.generated else tf.sigmoid(-logit)
 
 
-# What classes share gets half of a gradient's square, and what sets them apart the other half.
-_TOGETHER = 1.0
-
-
 class NoisyProducts:
     """Says how probable it is that a row is real; its logit is h^T (A_y + S) h.
 
@@ -129,7 +125,7 @@ class NoisyProducts:
         Units: `length` is that of a row's coordinates, in the unit of the noise.
         """
         self._classes = classes
-        self._scale = float(1.0 / (length**2 * np.sqrt(1.0 + _TOGETHER**2)))
+        self._scale = float(1.0 / (length**2 * np.sqrt(2.0)))
         self.layer_noise = LayerNoise(stddev=layer_noise, widths=(features,), rng=rng, secrets=secrets)
         self.weights = [
             tf.Variable(tf.zeros((classes, features, features)), name="class_products"),
@@ -144,7 +140,7 @@ class NoisyProducts:
         # One product for all classes: gradients reach the label as well as the coordinates.
         by_class = tf.tensordot(hidden, apart, axes=[[1], [1]])
         products = tf.einsum("bkq,bq,bk->b", by_class, hidden, label)
-        return self._scale * (products + _TOGETHER * tf.reduce_sum((hidden @ common) * hidden, axis=1))
+        return self._scale * (products + tf.reduce_sum((hidden @ common) * hidden, axis=1))
 
     def loss_of_generated(self, score: tf.Tensor) -> tf.Tensor:
         """The mean of -ln D over generated rows. Shapes: (b,) to a number."""
@@ -178,11 +174,11 @@ class NoisyProducts:
     def _clipped_sum(self, codes: tf.Tensor, hidden: tf.Tensor, *, l2_clip_norm: float, generated: bool) -> Sums:
         labels = codes[:, 0]
         apart, common = self.weights
-        of_label = tf.gather(apart, labels) + _TOGETHER * common
+        of_label = tf.gather(apart, labels) + common
         logit = self._scale * tf.einsum("bp,bpq,bq->b", hidden, of_label, hidden)
         error = tf.sigmoid(logit) if generated else tf.sigmoid(-logit)
-        # The gradient is error * scale * h h^T in the class's block, and _TOGETHER times that in the common one.
-        norm = error * self._scale * tf.reduce_sum(tf.square(hidden), axis=1) * float(np.sqrt(1.0 + _TOGETHER**2))
+        # The gradient is error * scale * h h^T in the class's block, and the same in the common one.
+        norm = error * self._scale * tf.reduce_sum(tf.square(hidden), axis=1) * float(np.sqrt(2.0))
         factor = clip_factors(tf.square(norm), l2_clip_norm=l2_clip_norm) * error * self._scale
         finite = tf.math.is_finite(norm)
         factor, hidden = tf.where(finite, factor, 0.0), tf.where(finite[:, tf.newaxis], hidden, 0.0)
@@ -190,7 +186,7 @@ class NoisyProducts:
         outer = (hidden * factor[:, tf.newaxis])[:, :, tf.newaxis] * hidden[:, tf.newaxis]
         by_class = tf.math.unsorted_segment_sum(tf.reshape(outer, [-1, width * width]), labels, self._classes)
         sums = tf.reshape(by_class, [self._classes, width, width])
-        return [sums, _TOGETHER * tf.reduce_sum(sums, axis=0)]
+        return [sums, tf.reduce_sum(sums, axis=0)]
 
     def _perturb(self, generated: tf.Tensor) -> tf.Tensor:
         return generated + self.layer_noise.of_generated(tf.shape(generated))

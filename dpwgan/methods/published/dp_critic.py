@@ -10,7 +10,6 @@ import numpy.typing as npt
 from dpwgan.critic.plan import CRITIC_LABEL, TENSORFLOW_SECONDS, TrainingDesign, plan_beside, plan_training
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.critic.settings import DpWganSettings
-from dpwgan.critic.weights import refuse_unless_finite
 from dpwgan.gaussians.class_moments import count_labels
 from dpwgan.images.basis import REACH, SmoothFrame
 from dpwgan.marginals.simplex import project_on_simplex
@@ -260,9 +259,7 @@ def _fit_formally(plan: FormalDesign, run: Run) -> LabelledSampler | MlpSampler:
             progress=run.progress,
             records=encoded.records,
         )
-        sampler = networks.make_sampler(climb.averaged)
-    refuse_unless_finite(sampler.weights)
-    return sampler
+        return networks.make_sampler(climb.averaged)
 
 
 def release_classes(encoded: EncodedTable, frame: SmoothFrame, *, records: int, ledger: Ledger) -> Arrays:

@@ -83,8 +83,8 @@ class DpGanDesign:
 
     steps: TrainingDesign
     space: CosineSpace | None
-    prior: Part | None = None
-    prior_share: float | None = None
+    prior: Part | None
+    prior_share: float | None
 
     @property
     def releases(self) -> Sequence[Release]:
@@ -302,15 +302,13 @@ def _fit_from_prior(plan: DpGanDesign | PublishedDesign, run: Run) -> RefinedTab
     # What is told of the prior is nothing: it is over in seconds.
     quiet = replace(run, progress=lambda done, of, epsilon: None)
     released = ledger.keep("prior", lambda: pack_model(measure_gaussians(prior, quiet)))
-    space: CosineSpace | None = None
+    space = plan.space if isinstance(plan, DpGanDesign) else None
     generator: SmoothGenerator | TableRefiner
     latents: LatentSource
     if isinstance(prior, RonGaussImageDesign):
         images = unpack_model(released, GaussianImages.load)
         # As published, the discriminator sees every pixel.
-        everything = CosineSpace(grid=prior.grid, most=min(prior.grid.pixels, MOST_DIMENSION))
-        space = None if isinstance(plan, PublishedDesign) else plan.space
-        space = space or everything
+        space = space or CosineSpace(grid=prior.grid, most=min(prior.grid.pixels, MOST_DIMENSION))
         generator = SmoothGenerator(space, latent=images.latent, hidden=hidden, prior=images, rng=rng)
         rows = space.to_points(encoded)
         latents = LatentSource(latent=images.latent, width=rows.shape.width, rng=rng)

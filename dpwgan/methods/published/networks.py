@@ -15,6 +15,7 @@ from dpwgan.critic.critic import Critic
 from dpwgan.critic.generators import LatentSource, MlpGenerator
 from dpwgan.critic.rows import RowReader, write_dense
 from dpwgan.critic.sampler import MlpSampler
+from dpwgan.critic.weights import take_weights
 from dpwgan.images.basis import SmoothFrame
 from dpwgan.images.grid import ImageGrid
 from dpwgan.methods.published.convolutions import ConvCritic, ConvGenerator, NoisyFeatures, make_device_rng
@@ -125,7 +126,7 @@ class ImageNetworks(LabelledNetworks):
 
     def make_sampler(self) -> ConvSampler:
         """Takes the generator's weights and the shares out as plain arrays."""
-        return ConvSampler(weights=_to_arrays(self.generator_weights), shares=self._shares, grid=self._grid)
+        return ConvSampler(weights=take_weights(self.generator_weights), shares=self._shares, grid=self._grid)
 
 
 class QuadraticCritic:
@@ -182,7 +183,7 @@ class PointNetworks(LabelledNetworks):
 
     def make_sampler(self, weights: Sequence[tf.Variable] = ()) -> LabelledSampler:
         """Takes the generator's weights, or means of them, and the shares out as plain arrays."""
-        arrays = _to_arrays(weights or self.generator_weights)
+        arrays = take_weights(weights or self.generator_weights)
         return LabelledSampler(grid=self._grid, shares=self._shares, weights=arrays, dimension=self._dimension)
 
 
@@ -247,11 +248,7 @@ class Perceptrons(TableNetworks):
 
     def make_sampler(self, weights: Sequence[tf.Variable] = ()) -> MlpSampler:
         """Takes the generator's weights, or means of them, out as plain arrays."""
-        return MlpSampler(weights=_to_arrays(weights or self.generator_weights), spans=self._spans)
-
-
-def _to_arrays(weights: Sequence[tf.Variable]) -> tuple[npt.NDArray[np.float32], ...]:
-    return tuple(weight.numpy() for weight in weights)
+        return MlpSampler(weights=take_weights(weights or self.generator_weights), spans=self._spans)
 
 
 Networks = LabelledNetworks | TableNetworks

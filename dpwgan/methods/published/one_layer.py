@@ -194,7 +194,7 @@ def measure_one_layer(real: Rows[OneHotRows], weights: FloatArray, *, ledger: Le
     # Equal weights leave a range of 0, where the mean is public; noise of some size is drawn all the same.
     most = max(half, 1e-12) * (1 + _ROUNDING)
 
-    noisy = ledger.release(ANSWER_LABEL, lambda: real.sum(SCORES, argument=float(middle), array=weights)[:1] / most)
+    noisy = ledger.release(ANSWER_LABEL, lambda: real.sum(SCORES, argument=float(middle), array=weights) / most)
     unit = most / real.records
     return OneLayerTerm(weights=weights, sizes=sizes, target=noisy.value * unit + middle, stddev=noisy.stddev * unit)
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.critic.settings import DpWganSettings
-from dpwgan.critic.weights import refuse_unless_finite
+from dpwgan.critic.weights import take_weights
 from dpwgan.images.grid import LEAST_SIDE, find_images
 from dpwgan.methods.base import Run
 from dpwgan.methods.published.game import train_plainly
@@ -58,8 +58,8 @@ class PublishedDesign:
     microbatches: int
     noise_multiplier: float
     claim: PublishedClaim
-    prior: Part | None = None
-    prior_share: float | None = None
+    prior: Part | None
+    prior_share: float | None
 
     @property
     def releases(self) -> Sequence[Release]:
@@ -101,12 +101,7 @@ class PublishedDesign:
 
 
 def plan_published(
-    shape: TableShape,
-    terms: Terms,
-    *,
-    networks: DpWganSettings,
-    prior: Part | None = None,
-    prior_share: float | None = None,
+    shape: TableShape, terms: Terms, *, networks: DpWganSettings, prior: Part | None, prior_share: float | None
 ) -> Plan[PublishedDesign]:
     """Fixes steps and noise as published, and works out what they prove. Privacy: sees the public shape only.
 
@@ -217,6 +212,4 @@ def _train(networks: Networks, plan: PublishedDesign, run: Run) -> tuple[npt.NDA
         steps=plan.steps,
         critic_step=steps,
     )
-    weights = tuple(weight.numpy() for weight in networks.generator_weights)
-    refuse_unless_finite(weights)
-    return weights
+    return take_weights(networks.generator_weights)

@@ -55,7 +55,7 @@ class ConvSampler(_NetworkSampler):
     rows_at_once = 1_024
 
     def draw_images(self, latents: Floats, labels: Floats) -> Pixels:
-        """Does what `ConvGenerator.images` does."""
+        """Does what `ConvGenerator.generate` does."""
         dense, bias, *hidden, last_bias = self.weights
         sizes = halve_sides(self.grid.shape, times=len(hidden[::3]))
         activation = np.concatenate([latents, labels], axis=1) @ dense + bias

@@ -58,10 +58,10 @@ def make_table(*, records: int = 400, canaries: int = 20, seed: int = 1, images:
     return add_canaries(base, canaries=canaries, rng=np.random.default_rng(seed))
 
 
-def make_units(*, rows: int, canaries: int = 5) -> tuple[EncodedTable, Units]:
-    """A table of units of so many rows, the last of them canaries."""
+def make_units(*, rows: int) -> tuple[EncodedTable, Units]:
+    """A table of units of so many rows, the last five of them canaries."""
     base, rng = make_encoded(400, seed=1, columns=KEPT), np.random.default_rng(1)
-    encoded = add_canaries(base, canaries=canaries, rng=rng, rows=rows)
+    encoded = add_canaries(base, canaries=5, rng=rng, rows=rows)
     return encoded, Units(np.arange(encoded.records, dtype=np.int32) // rows)
 
 

@@ -29,13 +29,13 @@ CANARY = np.ones((1, PIXELS))
 """Images with pixels in [-1, 1], as the papers have them: nearly all grey, and one white."""
 
 
-def train_discriminator(real: npt.NDArray[np.float64], *, steps: int = 3_000, rate: float = 0.5) -> Vector:
+def train_discriminator(real: npt.NDArray[np.float64]) -> Vector:
     """Logistic regression of real images against grey ones, as far as it goes: not private, as published."""
     weights, fakes = np.zeros(PIXELS), np.zeros((20, PIXELS))
-    for _ in range(steps):
+    for _ in range(3_000):
         pull = real.T @ special.expit(-(real @ weights)) / len(real)
         push = fakes.T @ special.expit(fakes @ weights) / len(fakes)
-        weights += rate * (pull - push)
+        weights += 0.5 * (pull - push)
     return weights
 
 
@@ -128,11 +128,9 @@ def test_audit_stays_below_epsilon_when_records_are_clipped_one_by_one():
     assert bound < epsilon_of_signals([Signal(1 / noise, 1.0, 1)], delta=DELTA)
 
 
-def slope_of_noisy_loss(
-    weights: Vector, rng: np.random.Generator, *, sigma: float, images: int, clip_at: float
-) -> Vector:
+def slope_of_noisy_loss(weights: Vector, rng: np.random.Generator, *, sigma: float) -> Vector:
     """d (clipped loss + noise) / d (the generator's image), by differences: the noise is drawn once a step."""
-    drawn = 0.01 * rng.standard_normal((images, PIXELS))
+    drawn, clip_at = 0.01 * rng.standard_normal((4, PIXELS)), 2.0
     noise = sigma * clip_at * rng.standard_normal()
     step = 1e-4
 
@@ -155,12 +153,12 @@ def test_audit_passes_the_published_epsilon_when_the_noise_is_added_to_the_loss(
     assert published == pytest.approx(6.786, abs=1e-3)
 
     def step(world: int, rng: np.random.Generator) -> Vector:
-        return -slope_of_noisy_loss(TRAINED[world], rng, sigma=1.0, images=4, clip_at=2.0)
+        return -slope_of_noisy_loss(TRAINED[world], rng, sigma=1.0)
 
     bound, seen = play(step, direction=np.eye(1, PIXELS)[0], trials=4_500, seed=4)
     assert bound > published
     # As exact as the latent draws leave it: a thousand times the noise changes nothing.
-    louder = -slope_of_noisy_loss(TRAINED[1], np.random.default_rng(5), sigma=1e3, images=4, clip_at=2.0)[0]
-    silent = -slope_of_noisy_loss(TRAINED[1], np.random.default_rng(5), sigma=0.0, images=4, clip_at=2.0)[0]
+    louder = -slope_of_noisy_loss(TRAINED[1], np.random.default_rng(5), sigma=1e3)[0]
+    silent = -slope_of_noisy_loss(TRAINED[1], np.random.default_rng(5), sigma=0.0)[0]
     assert louder == pytest.approx(silent, rel=1e-6)
     assert seen[0].max() < seen[1].min()

@@ -131,10 +131,10 @@ def test_bound_passes_the_claim_when_the_mechanism_is_broken(name, twin, epsilon
     assert bound.passes_the_claim
 
 
-def audit_units(name: str, *, rows: int) -> WhiteBoxBound:
-    encoded, units = make_units(rows=rows)
+def audit_units(name: str) -> WhiteBoxBound:
+    encoded, units = make_units(rows=4)
     runs._plan.cache_clear()  # a twin plans for less
-    run_plan = make_plan(name, encoded, epsilon=8.0, rows=rows)
+    run_plan = make_plan(name, encoded, epsilon=8.0, rows=4)
     return audit_releases(
         encoded, run_plan, canary=units.count - 1, failure_probability=FALSE_ALARM, seed=5, units=units
     )
@@ -151,7 +151,7 @@ def audit_units(name: str, *, rows: int) -> WhiteBoxBound:
     ],
 )
 def test_bound_stays_below_the_claim_when_a_canary_is_a_unit(name, least):
-    bound = audit_units(name, rows=4)
+    bound = audit_units(name)
     assert not bound.passes_the_claim
     assert least * bound.claimed < bound.found <= bound.claimed <= 8.0
     influences = [line.influence for line in bound.lines if line.influence is not None]
@@ -171,7 +171,7 @@ def test_bound_passes_the_claim_when_a_unit_counts_for_less(monkeypatch, twin):
         monkeypatch.setattr(Unit, "scale", lambda unit, event: scale(replace(unit, rows=math.isqrt(unit.rows)), event))
     else:
         monkeypatch.setattr(critic, "clip_units", clip_rows_alone)
-    bound = audit_units("independent" if twin == "root of the rows" else "dp-wgan, none", rows=4)
+    bound = audit_units("independent" if twin == "root of the rows" else "dp-wgan, none")
     assert bound.found > bound.claimed
     assert bound.passes_the_claim
 
@@ -199,36 +199,40 @@ def test_influences_are_the_sensitivities_when_counts_are_released():
     assert lines["two-way counts"].found == pytest.approx(signal, rel=0.4)
 
 
-def make_releases(rng: np.random.Generator, *, count: int, size: int) -> list[Seen]:
-    noisy = [Noisy(values=rng.standard_normal(size), stddev=1.0) for _ in range(count)]
-    return [Seen(line="", sensitivity=1.0, exact=np.zeros(size), noisy=each) for each in noisy]
+INFLUENCES = [np.eye(4)[i % 4] for i in range(6)]
+
+
+def make_releases(rng: np.random.Generator) -> list[Seen]:
+    noisy = [Noisy(values=rng.standard_normal(4), stddev=1.0) for _ in range(6)]
+    return [Seen(line="", sensitivity=1.0, exact=np.zeros(4), noisy=each) for each in noisy]
+
+
+def measure(releases: list[Seen], influences: list[Any], *, share: float) -> tuple[float, float]:
+    """The signal's strength and the largest influence of a line that has the looks of its plan alone."""
+    signal, _, influence = _measure_releases(releases, influences, looks=releases, share=share)
+    return signal.strength, influence
 
 
 @pytest.mark.statistical
 def test_signal_is_too_strong_as_seldom_as_stated_when_noise_is_what_it_claims_to_be():
     """1,000 lines of six releases of four numbers; each of the two bounds of a line may fail one time in twenty."""
     rng = np.random.default_rng(6)
-    influences = [np.eye(4)[i % 4] for i in range(6)]
     failures = 0
     for _ in range(1_000):
-        signal, _, influence = _measure_releases(make_releases(rng, count=6, size=4), influences, share=0.05)
-        failures += signal.strength > math.sqrt(6)
+        strength, influence = measure(make_releases(rng), INFLUENCES, share=0.05)
+        failures += strength > math.sqrt(6)
         assert influence == 1.0
     assert failures <= stats.binom.isf(FALSE_ALARM, 1_000, 0.1)
 
 
 def test_signal_is_found_in_differences_when_noise_is_used_twice():
     rng = np.random.default_rng(7)
-    releases = make_releases(rng, count=6, size=4)
+    releases = make_releases(rng)
     twice = [releases[i - i % 2] for i in range(6)]
-    influences = [np.eye(4)[i % 4] for i in range(6)]
-    fresh = _measure_releases(releases, influences, share=0.01)[0]
-    found = _measure_releases(twice, influences, share=0.01)[0]
-    assert fresh.strength < math.sqrt(6)
-    assert found.strength > 1e6
+    assert measure(releases, INFLUENCES, share=0.01)[0] < math.sqrt(6)
+    assert measure(twice, INFLUENCES, share=0.01)[0] > 1e6
     # A canary that adds the same to both drops out with the noise: then there is nothing to be had of it.
-    same = _measure_releases(twice, [np.eye(4)[0]] * 6, share=0.01)[0]
-    assert same.strength < math.sqrt(6)
+    assert measure(twice, [np.eye(4)[0]] * 6, share=0.01)[0] < math.sqrt(6)
 
 
 @pytest.mark.statistical

@@ -212,8 +212,8 @@ def test_solver_reaches_the_minimum_when_whole_newton_steps_run_away(monkeypatch
 # The answer
 
 
-def _weights(seed, length=2.0, sizes=SIZES):
-    weights = np.random.default_rng(seed).normal(size=sum(sizes) + 1)
+def _weights(seed, length=2.0):
+    weights = np.random.default_rng(seed).normal(size=sum(SIZES) + 1)
     return length * weights / np.linalg.norm(weights)
 
 
@@ -249,12 +249,12 @@ def test_answers_of_neighbours_differ_by_a_scores_distance_from_the_middle_when_
 # The expected score
 
 
-def _codes(rng, k, sizes=SIZES, power=1.0):
-    return np.hstack([rng.dirichlet(np.full(size, power), size=k) for size in sizes])
+def _codes(rng, k):
+    return np.hstack([rng.dirichlet(np.ones(size), size=k) for size in SIZES])
 
 
-def expected_score(codes, weights, sizes):
-    return one_layer._score_and_gradient(codes, weights=weights, sizes=sizes)[0]
+def expected_score(codes, weights):
+    return one_layer._score_and_gradient(codes, weights=weights, sizes=SIZES)[0]
 
 
 def _exact_scores(codes, weights):
@@ -272,16 +272,16 @@ def test_expected_score_is_exact_to_its_accuracy_when_every_row_is_added_up(leng
         weights = _weights(seed, length)
         exact = _exact_scores(codes, weights)
         for code, score in zip(codes, exact, strict=True):
-            assert abs(expected_score(code[None], weights, SIZES) - score) <= 1e-5
-        assert abs(expected_score(codes, weights, SIZES) - exact.mean()) <= 1e-5
+            assert abs(expected_score(code[None], weights) - score) <= 1e-5
+        assert abs(expected_score(codes, weights) - exact.mean()) <= 1e-5
 
 
 def test_expected_score_is_the_same_when_codes_are_taken_a_few_at_a_time(monkeypatch):
     codes = _codes(np.random.default_rng(27), 30)
     term = OneLayerTerm(weights=_weights(28), sizes=SIZES, target=0.2, stddev=0.1)
-    score, gradient = expected_score(codes, term.weights, SIZES), add_up_gradients([term], codes)
+    score, gradient = expected_score(codes, term.weights), add_up_gradients([term], codes)
     monkeypatch.setattr(one_layer, "_MOST_CELLS", 100)
-    assert expected_score(codes, term.weights, SIZES) == pytest.approx(score, rel=1e-12)
+    assert expected_score(codes, term.weights) == pytest.approx(score, rel=1e-12)
     np.testing.assert_allclose(add_up_gradients([term], codes), gradient, rtol=1e-9, atol=1e-12)
 
 
@@ -289,7 +289,7 @@ def test_gradient_equals_finite_differences_when_probabilities_move():
     rng = np.random.default_rng(19)
     codes = _codes(rng, 4)
     term = OneLayerTerm(weights=_weights(20, 4.0), sizes=SIZES, target=0.3, stddev=0.05)
-    slope = find_slope(lambda at: 0.5 * ((expected_score(at, term.weights, SIZES) - 0.3) / 0.05) ** 2, codes, step=1e-6)
+    slope = find_slope(lambda at: 0.5 * ((expected_score(at, term.weights) - 0.3) / 0.05) ** 2, codes, step=1e-6)
     assert add_up_gradients([term], codes) == pytest.approx(slope, rel=1e-5, abs=1e-6)
 
 
@@ -301,15 +301,15 @@ def _difference(real, fake):
     return _dense(real).mean(axis=0) - _dense(fake).mean(axis=0)
 
 
-def _breaches(failure_probability, *, with_slack, repeats=1_000):
-    """How many of so many certificates a network breaks."""
+def _breaches(failure_probability, *, with_slack):
+    """How many of 1,000 certificates a network breaks."""
     rows = np.random.default_rng(23)
     real, fake = _rows(rows, 60), _rows(rows, 50, power=0.2)
     radius, along = 1e-4, _difference(real, fake)
     # Where the radius is small the best network is close to the one along the difference.
     best = math.log(2) - _loss(radius * along / np.linalg.norm(along), _dense(real), _dense(fake))
     breaches = 0
-    for _ in range(repeats):
+    for _ in range(1_000):
         distance = _certify(real, fake, records=60, noise_multiplier=3.0, seed=secrets.randbits(64))
         gain = bound_gain(distance, attributes=3, radius=radius, failure_probability=failure_probability)
         breaches += best > (gain if with_slack else radius / 4 * max(distance.value, 0.0))
@@ -364,10 +364,10 @@ def test_the_bound_is_within_what_a_loss_can_be_when_noise_is_wide(noisy, radius
 # Rows of several workers
 
 
-def _release_all(real, fake, *, noise_multiplier=NO_NOISE, seed=1):
+def _release_all(real, fake):
     """Everything that a round and a certificate release: weights, the mean score, the distance."""
     real = _hold(real)
-    settings = {"records": real.records, "noise_multiplier": noise_multiplier, "seed": seed}
+    settings = {"records": real.records, "noise_multiplier": 3.0}
     weights = _train(real, fake, **settings)
     return np.array([*weights, _measure(real, weights, **settings).target, _certify(real, fake, **settings).value])
 
@@ -382,7 +382,7 @@ def _release_together(real, fake, *, size, rows_twice=False):
         if not team.leads:
             return serve(groups, team=team, ledger=ledger)
         rows = Rows(groups, records=records, team=team, ledger=ledger).derive(ONE_HOT)
-        released = _release_all(rows, fake, noise_multiplier=3.0)
+        released = _release_all(rows, fake)
         team.dismiss()
         return released
 
@@ -395,13 +395,13 @@ def _release_together(real, fake, *, size, rows_twice=False):
 def test_releases_are_those_of_one_worker_when_several_have_the_rows(size):
     real, fake = _rows(np.random.default_rng(29), 61), _codes(np.random.default_rng(30), 5)
     # The noise is the chief's, drawn once: another draw, or more of it, would show.
-    alone = _release_all(real, fake, noise_multiplier=3.0)
+    alone = _release_all(real, fake)
     np.testing.assert_allclose(_release_together(real, fake, size=size), alone, rtol=1e-9, atol=1e-12)
 
 
 def test_the_check_of_several_workers_fails_when_rows_are_counted_twice():
     real, fake = _rows(np.random.default_rng(29), 61), _codes(np.random.default_rng(30), 5)
-    alone = _release_all(real, fake, noise_multiplier=3.0)
+    alone = _release_all(real, fake)
     assert np.max(np.abs(_release_together(real, fake, size=2, rows_twice=True) - alone)) > 1e-4
 
 

@@ -8,14 +8,14 @@ from dpwgan.methods.published.published_steps import BOUND_SHARE, LossNoiseSteps
 from tests.critic.games import make_networks
 
 
-def make_steps(kind: str, *, noise_multiplier: float = 5.0, seed: int = 1) -> LossNoiseSteps:
+def make_steps(kind: str) -> LossNoiseSteps:
     return LossNoiseSteps(
         make_networks(kind),
         batch_size=8,
-        noise_multiplier=noise_multiplier,
+        noise_multiplier=5.0,
         generator_learning_rate=1e-3,
         critic_learning_rate=1e-3,
-        noise_rng=np.random.default_rng(seed),
+        noise_rng=np.random.default_rng(1),
     )
 
 
