@@ -219,7 +219,8 @@ def _list_candidates(
                 table = np.bincount(cells, minlength=3 * size).reshape(size, 3) / max(1, len(rows))
                 strengths[by] = np.abs(table - np.outer(table.sum(axis=1), table.sum(axis=0))).sum()
         columns = np.argsort(-strengths, kind="stable")[: min(_COLUMNS, len(facts) - 1)]
-        for scales in (SIGNS, POWERS) if len(sides.others) == 1 else (SIGNS,):
+        is_gap = len(sides.others) == 1 or facts[sides.own].unit == DAYS
+        for scales in (SIGNS, POWERS) if is_gap else (SIGNS,):
             yield from (Comparison(sides, by, scales) for by in (ALL, *np.sort(columns).tolist()))
 
 

@@ -245,18 +245,15 @@ def _settle(
     ends = np.minimum(np.floor(np.cumsum(shares, axis=1) * of_all + rng.random((len(shares), 1))), of_all)
     ends[:, -1:] = of_all
     lacking = np.diff(ends, axis=1, prepend=0.0).astype(np.int64)
-    rest = np.arange(len(cells))
+    rest, leaving = np.arange(len(cells)), None
 
     def take(drawn: Integers, is_hit: Flags | bool) -> None:
         """Settles rows of the rest for what was drawn, as many of each kind as are lacking."""
         nonlocal rest
         hits = rng.permutation(np.flatnonzero(is_hit & (drawn >= own.codes) & (drawn < own.cells)))
         kinds = width * by[rest[hits]] + tell_apart(drawn[hits] - wanted[rest[hits]], scales)
-        order = np.argsort(kinds, kind="stable")
-        hits, kinds = hits[order], kinds[order]
-        counts = np.bincount(kinds, minlength=lacking.size)
-        kept = np.arange(len(hits)) - (np.cumsum(counts) - counts)[kinds] < lacking.ravel()[kinds]
-        hits, kinds = hits[kept], kinds[kept]
+        chosen = _choose_first(kinds, lacking.ravel())
+        hits, kinds = hits[chosen], kinds[chosen]
         settled[rest[hits]] = drawn[hits]
         lacking.ravel()[:] -= np.bincount(kinds, minlength=lacking.size)
         is_left = np.ones(len(rest), np.bool_)
@@ -265,7 +262,7 @@ def _settle(
 
     take(wanted, cells == wanted)
     take(wanted[rest], _are_near(wanted[rest], groups[rest], part=part, own=own))
-    for turn in range(3 * _TRIES):
+    for turn in range(4 * _TRIES):
         if not len(rest):
             break
         if turn < _TRIES:
@@ -276,8 +273,28 @@ def _settle(
         rest = rest[np.lexsort((rng.random(len(rest)), by[rest]))]
         kinds = np.repeat(np.arange(lacking.size), lacking.ravel())
         drawn = wanted[rest] + _draw_gaps(kinds % width - scales, settled - wanted, scales=scales, rng=rng)
-        take(drawn, turn >= 2 * _TRIES or _are_near(drawn, groups[rest], part=part, own=own))
+        if turn < 2 * _TRIES:
+            take(drawn, _are_near(drawn, groups[rest], part=part, own=own))
+            continue
+        # Who leaves a group makes room there for another: the column by itself stays as it was, but for exact sums and
+        # the last few rows.
+        leaving = rest if leaving is None else leaving
+        room = np.bincount(groups[leaving], minlength=part.size)
+        room -= np.bincount(part.find_groups(settled[np.setdiff1d(leaving, rest)]), minlength=part.size)
+        is_hit = (drawn == wanted[rest]) | (turn >= 3 * _TRIES)
+        mixed = rng.permutation(len(rest))
+        is_hit[mixed[_choose_first(part.find_groups(np.clip(drawn[mixed], own.codes, own.cells - 1)), room)]] = True
+        take(drawn, is_hit)
     return settled
+
+
+def _choose_first(kinds: Integers, most: Integers) -> Integers:
+    """The places of the first of each kind, so many at most, kind by kind. Shapes: (n,), `most` (kinds,)."""
+    order = np.argsort(kinds, kind="stable")
+    counts = np.bincount(kinds, minlength=len(most))
+    before = np.arange(len(kinds)) - (np.cumsum(counts) - counts)[kinds[order]]
+    chosen: Integers = order[before < most[kinds[order]]]
+    return chosen
 
 
 def _draw_gaps(kinds: Integers, others: Integers, *, scales: int, rng: np.random.Generator) -> Integers:

@@ -88,7 +88,7 @@ def make_payroll(records: int, *, seed: int = 0) -> EncodedTable:
 def coarsen(encoded: EncodedTable, *, block: int = BLOCK) -> Coarsening:
     """Groups of so many levels each; missing codes and kinds by themselves."""
     parts = []
-    for attribute in ATTRIBUTES:
+    for attribute in lay_out_attributes(encoded.spans):
         levels = np.arange(0, attribute.levels, block)
         starts = np.concatenate([np.arange(attribute.codes), attribute.codes + levels])
         cells = attribute.find_cells(encoded)
@@ -105,7 +105,7 @@ def coarsen(encoded: EncodedTable, *, block: int = BLOCK) -> Coarsening:
                 codes=attribute.codes,
             )
         )
-    return Coarsening(spans=SPANS, parts=tuple(parts))
+    return Coarsening(spans=encoded.spans, parts=tuple(parts))
 
 
 def read(encoded: EncodedTable) -> dict[int, Levels]:
@@ -252,6 +252,23 @@ def test_rows_go_to_the_right_side_even_where_their_group_is_on_the_other():
         assert np.array_equal(read(drawn)[PAY], read(draw_of_groups(encoded, coarsening))[PAY])
 
 
+def test_a_column_by_itself_stays_as_it_was_where_rows_change_their_groups():
+    rng = np.random.default_rng(0)
+    records = 20_000
+    pay, kind = rng.integers(300, 1_500, records), np.zeros(records, int)
+    total = pay + np.where(rng.random(records) < 0.5, 1, -1) * rng.integers(120, 250, records)
+    encoded = write(pay, np.full(records, -3), total, kind)
+    coarsening = coarsen(encoded)
+    # Of a draft that knows nothing of pay where it draws totals, most rows leave their groups.
+    drawn = write(pay, np.full(records, -3), rng.permutation(total), kind)
+    shares = np.bincount(tell_apart(total - pay, POWERS), minlength=2 * POWERS + 1)[np.newaxis] / records
+    Comparisons({compare(TOTAL, (PAY,), scales=POWERS): shares.astype(np.float32)}).redraw(drawn, coarsening, rng=rng)
+    found, wanted = (np.bincount(coarsening.to_groups(rows)[:, TOTAL], minlength=20) for rows in (drawn, encoded))
+    assert 0.5 * np.abs(found - wanted).sum() < 0.02 * records
+    kinds = np.bincount(tell_apart(read(drawn)[TOTAL] - read(drawn)[PAY], POWERS), minlength=2 * POWERS + 1)
+    assert np.abs(kinds / records - shares).max() < 0.01
+
+
 def test_counts_are_those_of_a_loop_over_rows():
     encoded = make_payroll(400)
     coarsening = coarsen(encoded)
@@ -378,6 +395,25 @@ def test_numbers_are_held_against_those_of_their_unit_alone():
     # A day is another one and numbers of days; no sum of days, and none of days and cents.
     later = {(own, parts) for own, other in ((3, 4), (4, 3)) for parts in ((0, other), (2, other), (0, 2, other))}
     assert found == singles | later
+
+
+def test_days_and_a_number_that_counts_both_ends_are_a_day_off_in_all_rows():
+    day = {"first": 0, "format": "%Y-%m-%d", "step": DAY, "written": "date"}
+    begin, end = (CalendarColumn(name=name, steps=1_000, **day) for name in ("begin", "end"))  # type: ignore[arg-type]
+    spans = lay_out_spans(make_schema(begin, end, make_number("days", most=199)))
+    rng = np.random.default_rng(0)
+    first, days = rng.integers(0, 800, 6_000), rng.integers(1, 120, 6_000)
+    encoded = EncodedTable.make_empty(spans, len(days))
+    facts = lay_out_attributes(spans)
+    for attribute, cells in zip(facts, (first, first + days - 1, days), strict=True):
+        attribute.put_cells(cells, into=encoded)
+    coarsening = coarsen(encoded, block=30)
+    known = ask(encoded, coarsening=coarsening, numbers=(0, 1, 2))
+    assert list(known.shares) == [compare(1, (0, 2), scales=POWERS)]
+    drawn = draw_of_groups(encoded, coarsening)
+    known.redraw(drawn, coarsening, rng=rng)
+    begins, ends, lengths = (attribute.find_cells(drawn) for attribute in facts)
+    assert np.mean(ends == begins + lengths - 1) > 0.98
 
 
 def test_sums_of_two_are_differences_too():
