@@ -27,10 +27,11 @@ import numpy as np  # noqa: E402
 from dpwgan.app.config import SynthesisConfig  # noqa: E402
 from dpwgan.app.planning import plan_run  # noqa: E402
 from dpwgan.audit.canaries.black_box import audit_runs  # noqa: E402
-from dpwgan.audit.canaries.command import read_encoded  # noqa: E402
 from dpwgan.audit.canaries.watch import add_canaries  # noqa: E402
 from dpwgan.audit.canaries.white_box import audit_releases  # noqa: E402
 from dpwgan.privacy.noise_source import NoiseSource  # noqa: E402
+from dpwgan.table import open_table  # noqa: E402
+from dpwgan.table.encoder import TableEncoder  # noqa: E402
 from dpwgan.table.specs import read_specs  # noqa: E402
 from tests.audit.canaries.broken import CLIPS, SOURCES, Bootstrap, broken_clip  # noqa: E402
 
@@ -83,8 +84,9 @@ def main() -> None:
     asked = parser.parse_args()
     schema = read_specs(EXAMPLE / "data-specs.json")
     rng = np.random.default_rng()
-    rows = read_encoded(str(EXAMPLE / "data.csv"), schema).take(np.arange(asked.rows))
-    encoded = add_canaries(rows, canaries=asked.canaries, rng=rng)
+    table = open_table(str(EXAMPLE / "data.csv"), schema)
+    whole = TableEncoder(schema, table.header).encode_pieces(table.pieces(), records=table.records)
+    encoded = add_canaries(whole.take(np.arange(asked.rows)), canaries=asked.canaries, rng=rng)
     lines = []
     for epsilon in asked.epsilon or [1.0, 8.0]:
         for name, (method, settings) in METHODS.items():

@@ -27,6 +27,7 @@ from dpwgan.marginals.mixture import CodeGenerator, FitProgress, Mixture, fit, f
 from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.marginals.pairs import MOMENTS_LABEL, measure_moments
 from dpwgan.marginals.queries import QueryDiscriminator
+from dpwgan.marginals.rank_correlations import RankCorrelations, measure_correlations, rank_groups
 from dpwgan.marginals.released import ReleasedTable, release_groups
 from dpwgan.marginals.zeros import ForbiddenMass
 from dpwgan.privacy.certificate import Certificate
@@ -37,7 +38,7 @@ from dpwgan.table.rows import Rows
 
 Progress = Callable[[int, int, float], None]
 
-_DETAILS_ACT, _COMPARISONS_ACT = "details", "comparisons"
+_CORRELATIONS_ACT, _DETAILS_ACT, _COMPARISONS_ACT = "correlations", "details", "comparisons"
 # What mass on combinations that a rule forbids weighs: so many times what it costs to be a stddev off an answer there.
 # More would keep codes of two kinds from ever changing places, and what is left is mended in each code's rows.
 _FORBIDDEN_WEIGHT = 5.0
@@ -132,6 +133,8 @@ def fit_anchor(
     if table.zeros:
         weight = _FORBIDDEN_WEIGHT * table.records / design.answer_stddev
         losses.append(ForbiddenMass(layout, table.zeros, weight=weight))
+    if design.correlated and not ledger.journal.has_lost(_CORRELATIONS_ACT):
+        losses.append(_correlate(table, design.correlated, ledger=ledger))
     codes, tick = design.choose_codes(layout.width), FitProgress(design.fit_ticks, ledger=ledger, progress=progress)
     detailed = find_codes(table.coarsening, design.detailed, records=table.records, least_count=design.least_count)
     details = min(design.details, len(detailed))
@@ -183,6 +186,14 @@ def fit_anchor(
 
     kept = ledger.keep(_COMPARISONS_ACT, compare, dispensable=True)
     return replace(fitted, comparisons=Comparisons.unpack(kept))
+
+
+def _correlate(table: ReleasedTable, places: Sequence[int], *, ledger: Ledger) -> RankCorrelations:
+    """Releases how the ranks of some attributes go together, or takes it from the run's checkpoint."""
+    ranks = rank_groups(table.coarsening, places)
+    measure = partial(measure_correlations, table.rows, ranks, places=places, shares=np.concatenate(table.shares))
+    kept = ledger.keep(_CORRELATIONS_ACT, lambda: measure(records=table.records, ledger=ledger), dispensable=True)
+    return RankCorrelations(ranks, kept["products"].astype(np.float64), stddev=float(kept["stddev"]))
 
 
 def _play_rounds(

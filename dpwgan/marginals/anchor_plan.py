@@ -11,6 +11,7 @@ from dpwgan.marginals.merging import MOST_CELLS
 from dpwgan.marginals.one_ways import OneWayPlan, plan_one_ways
 from dpwgan.marginals.pairs import plan_moments
 from dpwgan.marginals.queries import ANSWER_SENSITIVITY, plan_queries
+from dpwgan.marginals.rank_correlations import has_order, plan_correlations
 from dpwgan.marginals.settings import AnchorSettings
 from dpwgan.plan import Cost, Plan
 from dpwgan.privacy.accountants.moments import MOMENTS
@@ -44,6 +45,12 @@ _DETAILED_A_DETAIL = 3
 # Numbers of more levels than there may be groups are compared with others, so often at most. What is looked for is of
 # many rows: so many times the noise of other answers will do.
 _MOST_COMPARISONS, _COMPARISON_NOISE = 10, 4.0
+# Columns with an order are correlated all at once where they have more pairs than so many times the questions; a pair
+# with codes counts half, as these may be mere names. Their share has noise's eigenvalues be the same part of the largest
+# there can be in all tables; where that takes more than several times the most, nothing would stand out of it.
+_PAIRS_A_CORRELATION = 3
+_CORRELATION_STRENGTH, _HOPELESS = 45.0, 8.0
+_LEAST_OF_CORRELATIONS, _MOST_OF_CORRELATIONS = 0.05, 0.2
 # Beyond the tree: rounds that pay at a strength of 1, with its root.
 _ROUNDS_FACTOR = 0.4
 # So many at most, or a quarter of the pairs if that is more, and of few columns so many for each: beyond it is larger
@@ -102,7 +109,8 @@ class AnchorDesign:
     """Every release of an anchor, fixed before a row is read.
 
     `share` is the one-way counts', `edges` are the pairs of the tree, `rounds` the marginals asked for after it.
-    `detailed`: the attributes whose codes may be told apart within groups; `compared`: whose numbers are compared.
+    `detailed`: the attributes whose codes may be told apart within groups; `compared`: whose numbers are compared;
+    `correlated`: those whose rank correlations are released.
     Units: `scale` s stands for rho = 1/(2 s^2) in all; noise multipliers are noise stddevs over sensitivities. Where
     one-way counts are all there is they may be `pure`: with Laplace noise, and s stands for epsilon = 1/s.
     """
@@ -119,6 +127,7 @@ class AnchorDesign:
     pure: bool = False
     detailed: tuple[int, ...] = ()
     compared: tuple[int, ...] = ()
+    correlated: tuple[int, ...] = ()
 
     @property
     def attributes(self) -> int:
@@ -208,15 +217,33 @@ class AnchorDesign:
         return self.scale / math.sqrt(self.one_ways_share)
 
     @property
+    def _needed_share(self) -> float:
+        """What correlations need of what is left beside one-ways."""
+        if not self.correlated:
+            return 0.0
+        needed = len(self.correlated) * (_CORRELATION_STRENGTH / self.strength) ** 2 / (1.0 - self.one_ways_share)
+        return max(needed, _LEAST_OF_CORRELATIONS)
+
+    @property
+    def _questions_share(self) -> float:
+        """The share of rho that questions have: what is left beside one-ways and correlations."""
+        return (1.0 - self.one_ways_share) * (1.0 - min(self._needed_share, _MOST_OF_CORRELATIONS))
+
+    @property
+    def correlations_noise_multiplier(self) -> float:
+        """Noise of the correlations' releases over their sensitivities, as a lone one would have."""
+        return self.scale / math.sqrt(1.0 - self.one_ways_share - self._questions_share)
+
+    @property
     def selection_epsilon(self) -> float:
         """Epsilon of one selection: (epsilon^2/8)-zCDP each."""
-        share = (1.0 - self.one_ways_share) * SELECTION_SHARE
+        share = self._questions_share * SELECTION_SHARE
         return 2.0 * math.sqrt(share / self._cost_of_questions) / self.scale
 
     @property
     def answer_noise_multiplier(self) -> float:
         """Noise of one answer, in counts; of the joint release for the moments; none is asked for beside one-ways."""
-        share = 1.0 - self.one_ways_share
+        share = self._questions_share
         if share == 0.0:
             return math.inf
         if self.kind == "queries":
@@ -244,6 +271,8 @@ class AnchorDesign:
         )
         if self.kind == "moments" and self.attributes > 1:
             lines.append(plan_moments(noise_multiplier=self.answer_noise_multiplier))
+        if self.correlated:
+            lines += plan_correlations(noise_multiplier=self.correlations_noise_multiplier)
         if self.queries:
             lines += plan_queries(
                 self.queries,
@@ -385,7 +414,21 @@ def lay_out_anchor(
     if design.rounds and not design.is_short:
         # After a short fit rows are moved to answers, which numbers drawn again would undo.
         compared = find_compared(one_way_plan.attributes, least_levels=MOST_CELLS + 1)
-    return replace(design, detailed=_choose_detailed(design), compared=compared)
+    design = replace(design, detailed=_choose_detailed(design), compared=compared)
+    return replace(design, correlated=_choose_correlated(design))
+
+
+def _choose_correlated(design: AnchorDesign) -> tuple[int, ...]:
+    """Chooses the attributes with an order, where questions are few beside their pairs.
+
+    Privacy: of public facts alone.
+    """
+    attributes = design.one_way_plan.attributes
+    found = tuple(place for place, attribute in enumerate(attributes) if has_order(attribute))
+    numbers = sum(attributes[place].levels > 0 for place in found)
+    needed = replace(design, correlated=found)._needed_share
+    pays = math.comb(len(found), 2) + math.comb(numbers, 2) > 2 * _PAIRS_A_CORRELATION * design.queries
+    return found if pays and needed <= _HOPELESS * _MOST_OF_CORRELATIONS else ()
 
 
 def _choose_detailed(design: AnchorDesign) -> tuple[int, ...]:

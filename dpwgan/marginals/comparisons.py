@@ -288,7 +288,7 @@ def _settle(
     return settled
 
 
-def _choose_first(kinds: Integers, most: Integers) -> Integers:
+def _choose_first(kinds: npt.NDArray[np.integer[Any]], most: Integers) -> Integers:
     """The places of the first of each kind, so many at most, kind by kind. Shapes: (n,), `most` (kinds,)."""
     order = np.argsort(kinds, kind="stable")
     counts = np.bincount(kinds, minlength=len(most))

@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 
 from dpwgan.errors import PrivacyError
-from dpwgan.marginals import anchor, anchor_plan, comparison_questions, details, measurements, one_ways
+from dpwgan.marginals import (
+    anchor,
+    anchor_plan,
+    comparison_questions,
+    details,
+    measurements,
+    one_ways,
+    rank_correlations,
+)
 from dpwgan.marginals.anchor import FittedAnchor, fit_anchor
 from dpwgan.marginals.anchor_plan import ONE_WAYS_LABEL, AnchorDesign, AnchorSettings, Kind, plan_anchor
 from dpwgan.marginals.comparison_questions import COMPARISON_ANSWER_LABEL, COMPARISON_SELECTION_LABEL
@@ -18,6 +26,7 @@ from dpwgan.marginals.details import Details
 from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.marginals.pairs import MOMENTS_LABEL
 from dpwgan.marginals.queries import ANSWER_LABEL, SELECTION_LABEL
+from dpwgan.marginals.rank_correlations import CORRELATIONS_LABEL, NORMS_LABEL
 from dpwgan.plan import Plan
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.ledger import Ledger
@@ -231,6 +240,8 @@ READS = [
     (measurements, "count_marginals"),
     (details, "_count_details"),
     (comparison_questions, "_count_own"),
+    (rank_correlations, "_count_norms"),
+    (rank_correlations, "_add_up_products"),
 ]
 
 
@@ -470,3 +481,73 @@ def test_rows_go_to_answers_of_which_codes_of_a_short_fit_miss_one_by_more_than_
         assert np.abs(shares - answer / answer.sum()).sum() < (0.1 if pair == pairs[-1] else 1e-5)
         assert shares.min() >= 0
         assert shares.sum() == pytest.approx(1.0, abs=1e-5)
+
+
+def make_survey(records: int = 3_000) -> EncodedTable:
+    """Forty questions of five answers that all rise with one attitude, and a kind that has nothing to do with it."""
+    answers = [CategoricalColumn(name=f"q{i}", tokens=tuple("12345"), integer=True) for i in range(40)]
+    encoded = make_table(
+        records, columns=[*answers, CategoricalColumn(name="kind", tokens=tuple("abc"), integer=False)]
+    )
+    rng = np.random.default_rng(0)
+    attitude = rng.standard_normal((records, 1)) + 0.8 * rng.standard_normal((records, 40))
+    encoded.codes[:, :40] = np.clip(np.rint(3 + attitude), 1, 5) - 1
+    return encoded
+
+
+def test_columns_that_rise_together_do_so_where_they_have_more_pairs_than_can_be_asked_for(monkeypatch):
+    encoded, watcher = make_survey(), Watcher()
+    plan = make_plan(encoded, epsilon=1.0, settings=replace(FAST, codes=300, fit_steps=100))
+    assert plan.design.correlated == tuple(range(40))
+    rho = total_rho([release.charge for release in plan.releases], relation=ZERO_OUT)
+    assert rho == pytest.approx(1 / (2 * plan.choice.noise**2), rel=1e-6)
+    ledger = reserve(plan, observers=[watcher])
+    reads = watch_reads(monkeypatch, ledger, watcher, READS)
+    fitted = fit(encoded, plan, ledger=ledger)
+    assert [label for label in reads if "ranks" in label or "rank " in label] == [NORMS_LABEL, CORRELATIONS_LABEL]
+    assert ledger.charged == {release.label: release.times for release in plan.releases}
+
+    def correlate(fitted: FittedAnchor) -> float:
+        """The mean correlation of answers in the codes, over what it is in the table."""
+        drawn, *_ = fitted.make_sampler(fitted.generator.probabilities()).sample(3_000, rng=np.random.default_rng(1))
+        upper = np.triu_indices(40, 1)
+        means = [np.corrcoef(rows.codes[:, :40], rowvar=False)[upper].mean() for rows in (drawn, encoded)]
+        return float(means[0] / means[1])
+
+    assert correlate(fitted) > 0.75
+    monkeypatch.undo()
+    without = replace(plan, design=replace(plan.design, correlated=()))
+    assert correlate(fit(encoded, without)) < 0.6
+
+
+def test_columns_are_correlated_only_where_public_facts_say_that_it_pays(monkeypatch):
+    shape = make_survey(500).shape
+
+    def find(records: int = 3_000, epsilon: float = 1.0, **more: Any) -> AnchorDesign:
+        return make_plan(replace(shape, records=records), epsilon=epsilon, **more).design
+
+    assert [len(find(records).correlated) for records in (200, 3_000, 30_000)] == [0, 40, 40]
+    assert not find(kind="moments").correlated
+    assert not find(kind="one-ways").correlated
+    # As many questions as a third of the pairs, which count half, say what there is to say.
+    rounds = math.comb(40, 2) // 6 - find().edges
+    assert [bool(find(settings=replace(FAST, rounds=many)).correlated) for many in (rounds - 1, rounds)] == [
+        True,
+        False,
+    ]
+    # The stronger the budget, the less of it: from a fifth of what one-ways leave to a twentieth.
+    taken = [1.0 - find(many)._questions_share / (1.0 - find(many).one_ways_share) for many in (1_500, 4_000, 10**5)]
+    assert taken[0] == pytest.approx(0.2)
+    assert 0.05 < taken[1] < 0.2
+    assert taken[2] == pytest.approx(0.05)
+    assert not make_plan(make_table(300), epsilon=8.0).design.correlated
+
+
+def test_a_fit_goes_on_without_correlations_that_a_killed_run_lost(monkeypatch):
+    encoded = make_survey(1_500)
+    plan = make_plan(encoded, epsilon=1.0)
+    ledger = reserve(plan)
+    monkeypatch.setattr(ledger.journal, "has_lost", lambda name: name == "correlations")
+    fitted = fit(encoded, plan, ledger=ledger)
+    assert ledger.charged[CORRELATIONS_LABEL] == 0
+    assert len(fitted.losses) == 2
