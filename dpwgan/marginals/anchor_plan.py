@@ -46,8 +46,8 @@ _DETAILED_A_DETAIL = 3
 # many rows: so many times the noise of other answers will do.
 _MOST_COMPARISONS, _COMPARISON_NOISE = 10, 4.0
 # Columns with an order are correlated all at once where they have more pairs than so many times the questions; a pair
-# with codes counts half, as these may be mere names. Their share has noise's eigenvalues be the same part of the largest
-# there can be in all tables; where that takes more than several times the most, nothing would stand out of it.
+# with codes counts half, as these may be mere names. Their share has noise's eigenvalues be the same part of the
+# largest there can be in all tables; where that takes more than several times the most, nothing would stand out of it.
 _PAIRS_A_CORRELATION = 3
 _CORRELATION_STRENGTH, _HOPELESS = 45.0, 8.0
 _LEAST_OF_CORRELATIONS, _MOST_OF_CORRELATIONS = 0.05, 0.2
