@@ -61,8 +61,6 @@ _CANDIDATES, _COLUMNS, _MOST_COUNTED = 32, 8, 2 * 10**8
 _LEAST_STDDEVS, _MOST_HIDDEN = 3.0, 0.15
 # What would move a smaller share of rows is left alone: it would cost other columns more.
 _LEAST_MOVED = 0.05
-# What more rows keep only by leaving their groups goes against marginals, and is left alone where it is not exact.
-_MOST_LEAVING, _NEARLY_EXACT = 0.25, 0.9
 
 
 def find_compared(attributes: Sequence[Attribute], *, least_levels: int) -> tuple[int, ...]:
@@ -132,13 +130,10 @@ def ask_for_comparisons(
     def split(flat: Counts) -> dict[Comparison, Counts]:
         return {each: own.reshape(-1, each.width) for each, own in zip(every, np.split(flat, ends), strict=True)}
 
-    def redraw() -> EncodedTable:
+    def expect() -> dict[Comparison, Counts]:
         drawn = replace(drafted, codes=drafted.codes.copy(), numbers=drafted.numbers.copy())
         Comparisons(shares).redraw(drawn, coarsening, rng=rng)
-        return drawn
-
-    def expect() -> dict[Comparison, Counts]:
-        return split(_count(redraw(), coarsening, every) * (records / drafted.records))
+        return split(_count(drawn, coarsening, every) * (records / drafted.records))
 
     shares, answers = dict[Comparison, Shares](), defaultdict[Comparison, list[Counts]](list)
     moved = dict[Comparison, float]()
@@ -167,15 +162,7 @@ def ask_for_comparisons(
         if asked not in moved:
             errors = shares[asked] * totals[:, np.newaxis] - expected[asked]
             moved[asked] = float(np.abs(errors).sum() / 2 / max(1.0, totals.sum()))
-    leaving = np.mean(coarsening.to_groups(redraw()) != coarsening.to_groups(drafted), axis=0)
-    return Comparisons(
-        {
-            asked: kept
-            for asked, kept in shares.items()
-            if moved[asked] >= _LEAST_MOVED
-            and (leaving[asked.own] <= _MOST_LEAVING or kept.mean(axis=0).max() >= _NEARLY_EXACT)
-        }
-    )
+    return Comparisons({asked: kept for asked, kept in shares.items() if moved[asked] >= _LEAST_MOVED})
 
 
 def _is_free(parents: Mapping[int, Sequence[int]], asked: Comparison) -> bool:
