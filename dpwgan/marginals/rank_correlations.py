@@ -99,7 +99,9 @@ def _rank(attribute: Attribute, part: AttributeGroups) -> Floats:
 def _take_ranks(rows: GroupedRows, chunk: slice, places: Sequence[int], ranks: Floats) -> Floats:
     """The ranks of some rows. Shapes: (n, places)."""
     layout, groups = rows.layout, rows.groups[chunk]
-    taken = [own[layout.get_slice(place)][groups[:, place]] for own, place in zip(ranks, places, strict=True)]
+    # Other workers are sent arrays as one row of numbers.
+    of_places = ranks.reshape(len(places), layout.width)
+    taken = [own[layout.get_slice(place)][groups[:, place]] for own, place in zip(of_places, places, strict=True)]
     return np.stack(taken, axis=1)
 
 
@@ -116,9 +118,10 @@ def _count_norms(rows: GroupedRows, argument: dict[str, Any], ranks: Floats) -> 
 
 def _add_up_products(rows: GroupedRows, argument: dict[str, Any], ranks: Floats) -> Floats:
     """The sum of products of each two ranks over rows whose norm is cut down to a bound where it is larger."""
-    total = np.zeros((len(ranks), len(ranks)))
+    places = argument["places"]
+    total = np.zeros((len(places), len(places)))
     for chunk in cut(len(rows.groups)):
-        taken = _take_ranks(rows, chunk, argument["places"], ranks)
+        taken = _take_ranks(rows, chunk, places, ranks)
         let_go(rows.groups)
         norms = np.sqrt(np.square(taken).sum(axis=1, keepdims=True))
         kept = np.trunc(taken * np.minimum(1.0, argument["bound"] / np.maximum(norms, 1.0)))

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dpwgan.app import cli, pipeline
@@ -88,6 +89,22 @@ def test_numbers_are_compared_alike_when_workers_share_the_rows(tmp_path):
     assert "comparison answers" in [line["label"] for line in claim["ledger"]]
     rows = [line.split(",")[-2:] for line in table.decode().splitlines()[1:]]
     assert sum(pay == total for pay, total in rows) > len(rows) / 2
+    assert run_threads(tmp_path, 2, **asked) == [None] * 2
+    assert (tmp_path / "out.csv").read_bytes() == table
+    assert read_claim(tmp_path)["ledger"] == claim["ledger"]
+
+
+def test_columns_are_correlated_alike_when_workers_share_the_rows(tmp_path):
+    rng = np.random.default_rng(0)
+    answers = np.clip(np.rint(3 + rng.standard_normal((90, 1)) + rng.standard_normal((90, 24))), 1, 5).astype(int)
+    names = [f"q{place}" for place in range(24)]
+    lines = [",".join(names), *(",".join(map(str, row)) for row in answers.tolist())]
+    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
+    specs = {name: {"type": "enum", "values": [1, 2, 3, 4, 5]} for name in names}
+    (tmp_path / "specs.json").write_text(json.dumps(specs))
+    asked: dict[str, Any] = {"method": "query-gan", "settings": QUERIES, "seed": 1, "epsilon": 50.0}
+    table, claim = run_alone(tmp_path, **asked)
+    assert {"norms of ranks", "rank correlations"} <= {line["label"] for line in claim["ledger"]}
     assert run_threads(tmp_path, 2, **asked) == [None] * 2
     assert (tmp_path / "out.csv").read_bytes() == table
     assert read_claim(tmp_path)["ledger"] == claim["ledger"]
