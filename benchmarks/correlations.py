@@ -9,7 +9,6 @@ medians of the slope of all correlations on those of the table, of their root me
 
 import argparse
 import itertools
-import statistics
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ sys.path.insert(0, str(ROOT))
 import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
 
+from benchmarks.links import tell  # noqa: E402
 from dpwgan.app.api import Synthesizer  # noqa: E402
 from dpwgan.marginals import anchor_plan  # noqa: E402
 
@@ -101,16 +101,7 @@ def main() -> None:
                 for _ in range(arguments.runs):
                     synthesizer = Synthesizer(specs, epsilon, method=arguments.method)
                     found.append(measure(synthesizer.fit(table).sample(), table))
-                _tell(make.__name__[5:], f"{way}, {epsilon:g}", found)
-
-
-def _tell(table: str, what: str, found: list[dict[str, float]]) -> None:
-    told = (
-        f"{name} {statistics.median(values):.3f} ({min(values):.3f} to {max(values):.3f})"
-        for name in found[0]
-        for values in [[own[name] for own in found]]
-    )
-    print(f"{table:8s}  {what:12s}  {'  '.join(told)}", flush=True)
+                tell(make.__name__[5:], f"{way}, {epsilon:g}", found)
 
 
 if __name__ == "__main__":

@@ -121,17 +121,18 @@ def main() -> None:
     arguments = parser.parse_args()
     for make in (make_panel, make_households, make_visits):
         frame, specs, linked, measure = make(np.random.default_rng(5))
-        _tell(make.__name__[5:], "the table", [measure(frame)])
+        tell(make.__name__[5:], "the table", [measure(frame)])
         for epsilon in map(float, arguments.epsilons.split(",")):
             for way, unit in (("not linked", specs["unit"]), ("linked", {**specs["unit"], "linked": linked})):
                 found = []
                 for _ in range(arguments.runs):
                     synthesizer = Synthesizer({**specs, "unit": unit}, epsilon, method=arguments.method)
                     found.append(measure(synthesizer.fit(frame).sample()))
-                _tell(make.__name__[5:], f"{way}, {epsilon:g}", found)
+                tell(make.__name__[5:], f"{way}, {epsilon:g}", found)
 
 
-def _tell(table: str, what: str, found: list[dict[str, float]]) -> None:
+def tell(table: str, what: str, found: list[dict[str, float]]) -> None:
+    """Prints the median of each measure of some runs, and between which it lay."""
     told = (
         f"{name} {statistics.median(values):.3f} ({min(values):.3f} to {max(values):.3f})"
         for name in found[0]
