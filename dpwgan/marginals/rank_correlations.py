@@ -147,7 +147,8 @@ def measure_correlations(
     Units: of ranks from -1 to 1. Shapes: `ranks` as `rank_groups`, `shares` (width,); products (places, places).
     Raises: PrivacyError from the ledger.
     """
-    largest = float(np.square(ranks).max(axis=1).sum())
+    # Where each column is known to hold one thing there are no ranks.
+    largest = max(float(_TOP**2), float(np.square(ranks).max(axis=1).sum()))
     named = {"places": list(places), "largest": largest}
     norms = ledger.release(NORMS_LABEL, lambda: rows.sum(NORMS, argument=named, array=ranks))
     bound = _choose_bound(norms.values.astype(np.float64), stddev=norms.stddev, largest=largest, records=records)
