@@ -160,6 +160,14 @@ def test_rows_are_cut_where_little_is_cut_off_whatever_noise_hides(counts, stdde
     assert bound**2 == pytest.approx(64.0 * expected / 16)
 
 
+def test_columns_that_hold_one_thing_each_have_nothing_to_correlate():
+    ledger, rows = open_ledger(plan_correlations(noise_multiplier=2.0)), hold_groups(np.zeros((9, 5), np.int32), LAYOUT)
+    nothing, shares = np.zeros_like(spread_ranks()), np.ones(LAYOUT.width)
+    kept = measure_correlations(rows, nothing, places=PLACES, shares=shares, records=9, ledger=ledger)
+    assert not np.any(kept["products"])
+    assert 0 < float(kept["stddev"]) < math.inf
+
+
 def test_noise_is_taken_off_and_what_columns_share_is_left():
     rng = np.random.default_rng(0)
     loadings, variances = rng.uniform(0.3, 0.5, (40, 1)), np.full(40, 1 / 3)
