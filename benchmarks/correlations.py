@@ -7,7 +7,6 @@ homes with what each used in twelve months. Prints a line a table, epsilon and w
 medians of the slope of all correlations on those of the table, of their root mean square error, and of kway_3.
 """
 
-import argparse
 import itertools
 import sys
 from pathlib import Path
@@ -19,7 +18,7 @@ sys.path.insert(0, str(ROOT))
 import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
 
-from benchmarks.links import tell  # noqa: E402
+from benchmarks.links import read_arguments, tell  # noqa: E402
 from dpwgan.app.api import Synthesizer  # noqa: E402
 from dpwgan.marginals import anchor_plan  # noqa: E402
 
@@ -86,11 +85,7 @@ def measure(frame: pd.DataFrame, table: pd.DataFrame) -> dict[str, float]:
 
 def main() -> None:
     """Runs each table without and with the release."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--epsilons", default=".3,1,8")
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--method", default="dp-wgan")
-    arguments = parser.parse_args()
+    arguments = read_arguments(__doc__)
     usual = anchor_plan._PAIRS_A_CORRELATION
     for make in (make_survey, make_meters):
         table, specs = make(np.random.default_rng(5))

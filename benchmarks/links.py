@@ -114,11 +114,7 @@ def _lay_out(rows: list[tuple[Any, ...]], unit: dict[str, Any], specs: dict[str,
 
 def main() -> None:
     """Runs each table with and without links."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--epsilons", default=".3,1,8")
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--method", default="dp-wgan")
-    arguments = parser.parse_args()
+    arguments = read_arguments(__doc__)
     for make in (make_panel, make_households, make_visits):
         frame, specs, linked, measure = make(np.random.default_rng(5))
         tell(make.__name__[5:], "the table", [measure(frame)])
@@ -129,6 +125,15 @@ def main() -> None:
                     synthesizer = Synthesizer({**specs, "unit": unit}, epsilon, method=arguments.method)
                     found.append(measure(synthesizer.fit(frame).sample()))
                 tell(make.__name__[5:], f"{way}, {epsilon:g}", found)
+
+
+def read_arguments(description: str | None) -> argparse.Namespace:
+    """Which budgets and method are asked for, and how many runs of each."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--epsilons", default=".3,1,8")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--method", default="dp-wgan")
+    return parser.parse_args()
 
 
 def tell(table: str, what: str, found: list[dict[str, float]]) -> None:

@@ -225,5 +225,5 @@ class RankCorrelations:
         """Adds the gradient to others, as `ReleasedLoss` has it."""
         errors = sums.reshape(self._products.shape) - self._products
         np.fill_diagonal(errors, 0.0)
-        slopes = np.ascontiguousarray(errors @ (self._ranks @ codes.rows))
-        add_rows(np.ascontiguousarray(self._ranks.T), slopes, scale=self._weight * codes.share, into=into)
+        slopes = errors @ (self._ranks @ codes.rows)
+        add_rows(self._ranks.T, slopes, scale=self._weight * codes.share, into=into)
