@@ -7,7 +7,6 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +14,7 @@ import numpy.typing as npt
 from dpwgan.errors import UsageError
 from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
 from dpwgan.marginals.day_kinds import DayKinds
+from dpwgan.marginals.fitted_prior import RATIO, take_means
 from dpwgan.marginals.number_tree import Intervals, NumberTree
 from dpwgan.marginals.one_ways import OneWays
 from dpwgan.marginals.round_steps import RoundSteps
@@ -39,8 +39,8 @@ _LEAST_STDDEVS = 3.0
 _NARROW = 8
 """How many times as wide an interval must be for one beside it, which holds nothing, to say nothing of it."""
 
-_LEAST_VARIANCE = 1e-12
-"""Below it a variance is none, to divide by."""
+_STEPS_BELOW = 3
+"""Codes are held against sizes that begin so many steps below the stddev of their noise."""
 
 _SMOOTH_PIECES, _MOST_PIECES = 8, 128
 """Into how many pieces an interval of a number is cut at least, so that they follow a smooth density, and at most."""
@@ -85,7 +85,8 @@ class _Pieces:
     def __init__(self, one_ways: OneWays, index: int, *, records: int, kinds: Integers | None = None) -> None:
         self._attribute = attribute = one_ways.plan.attributes[index]
         self._records, self._kinds = records, kinds
-        self._codes, self._code_stddev = one_ways.get_codes(index)
+        self._noisy, self._code_stddev = one_ways.get_codes(index)
+        self._codes = _take_likely(self._noisy, stddev=self._code_stddev)
         self._odds = one_ways.odds.get(index)
         self._tree = one_ways.get_tree(index) if attribute.number_span is not None else None
         self._least_share = max(_LEAST_SHARE * records, _LEAST_STDDEVS * one_ways.stddev)
@@ -96,7 +97,8 @@ class _Pieces:
         groups = int(labels.max()) + 1 if len(labels) else 0
         counts = np.bincount(labels, self._codes, minlength=groups).astype(np.float64)
         variances = np.bincount(labels, minlength=groups) * self._code_stddev**2
-        weights = _spread(self._codes, labels, groups=groups, stddev=self._code_stddev)
+        of_group, even = counts[labels], 1.0 / np.bincount(labels)[labels]
+        weights = np.divide(self._codes, of_group, out=even, where=of_group > 0)
         starts = np.arange(self._attribute.codes)
         if self._tree is None:
             masses = project_on_simplex(counts, variances, total=self._records)
@@ -136,8 +138,8 @@ class _Pieces:
         """The group of each code."""
         attribute, labels = self._attribute, np.empty(self._attribute.codes, np.int64)
         is_missing = attribute.is_missing
-        labels[is_missing] = _pool(self._codes[is_missing], least_count)
-        others = self._codes[~is_missing]
+        labels[is_missing] = _pool(self._noisy[is_missing], least_count)
+        others = self._noisy[~is_missing]
         merge = _merge_neighbours if attribute.ordered else _pool
         if self._kinds is None:
             merged = merge(others, least_count)
@@ -349,29 +351,15 @@ def _number_in_order(labels: Integers) -> Integers:
     return numbered
 
 
-def _spread(counts: Floats, labels: Integers, *, groups: int, stddev: float) -> Floats:
-    """The share of each cell in its group: what stands out of the group's mean as it is, the rest drawn to their mean.
+def _take_likely(counts: Floats, *, stddev: float) -> Floats:
+    """What codes hold by their noisy counts: how unequal codes are is what all of a column's counts say together.
 
-    The bar rises with the number of cells in the group, so that noise alone seldom passes it anywhere; a stddev more,
-    as what passes keeps its noise. The rest are taken to lie around their mean with the variance that noise does not
-    explain, and no wider than that mean.
-    Source: Donoho and Johnstone 1994 (the universal threshold); Efron and Morris 1973 (the shrinkage).
+    Of those that noise alone would take below a threshold it leaves what they hold on the mean, which is more than
+    their counts say. Source: `take_means`.
     """
-
-    def add_up(values: npt.NDArray[Any]) -> Floats:
-        return np.bincount(labels, values, minlength=groups).astype(np.float64)
-
-    members = np.bincount(labels, minlength=groups)
-    totals = np.maximum(add_up(counts), 0.0)
-    bar = stddev * (1.0 + np.sqrt(2 * np.log(np.maximum(members, 2))))
-    stands_out = counts >= (totals / members + bar)[labels]
-    faint = np.maximum(add_up(~stands_out), 1.0)
-    mean = np.maximum(totals - add_up(np.where(stands_out, counts, 0.0)), 0.0) / faint
-    errors = np.where(stands_out, 0.0, counts - (add_up(np.where(stands_out, 0.0, counts)) / faint)[labels])
-    spread = add_up(np.square(errors)) / np.maximum(faint - 1.0, 1.0)
-    variance = np.clip(spread - stddev**2, 0.0, np.square(mean))
-    kept = variance / np.maximum(variance + stddev**2, _LEAST_VARIANCE)
-    masses = np.where(stands_out, counts, np.maximum(mean[labels] + kept[labels] * errors, 0.0))
-    sums = add_up(masses)[labels]
-    shares: Floats = np.where(sums > 0, masses / np.where(sums > 0, sums, 1.0), 1.0 / members[labels])
-    return shares
+    if not len(counts) or stddev == 0.0:
+        return counts
+    above = math.ceil(math.log(max(1.0, counts.max() / stddev), RATIO))
+    sizes = np.append(0.0, stddev * RATIO ** np.arange(-_STEPS_BELOW, above + 1.0))[np.newaxis]
+    odds = np.full(sizes.size, 1.0 / sizes.size)
+    return take_means(counts, variances=np.full(len(counts), stddev**2), sizes=sizes, first_odds=odds)
