@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.marginals.fitted_prior import RATIO, take_means
 from dpwgan.marginals.views import join_neighbours, part_neighbours
 
 Counts = npt.NDArray[np.float64]
@@ -18,6 +19,12 @@ Counts = npt.NDArray[np.float64]
 SPREAD = 1.0
 OUTLIER = 4.0
 
+# What a count may be over the expected one, likelier the nearer to 1; or, seldom, anywhere: so many stddevs of its
+# noise off, or as far as it is if that is more.
+_MULTIPLES = np.append(0.0, RATIO ** np.arange(-4.0, 15.0))
+_ODDS = np.exp(-np.square(np.log(np.maximum(_MULTIPLES, 0.1))) / 2.0)
+_ANYWHERE, _SELDOM = 8.0, 0.01
+_FIRST_ODDS = np.append((1.0 - _SELDOM) * _ODDS / _ODDS.sum(), _SELDOM)
 # Below it a sum is none, to divide by.
 _LEAST_SUM = 1e-12
 # The least share of a half's possible variance that it is taken to have: halves hardly ever are just as expected.
@@ -30,14 +37,30 @@ def denoise(noisy: Counts, expected: Counts, *, stddev: float, ordered: Sequence
     """Noisy counts of a marginal without what noise explains.
 
     Cells are drawn towards what blocks of neighbours say of them, and these towards what was expected. `ordered`: which
-    attributes have groups in an order, so that neighbours are alike.
+    attributes have groups in an order, so that neighbours are alike. Where none has, to multiples of what was expected.
     Shapes: one axis an attribute, all alike. Units: counts of records.
     """
     centre = take_sums(noisy, expected)
     axes = [axis for axis, has_order in enumerate(ordered) if has_order]
-    if axes:
-        centre = np.mean([_descend(noisy, centre, stddev=stddev, axes=axes, eighths=at) for at in _OFFSETS], axis=0)
+    if not axes:
+        return draw_to_multiples(noisy, centre, stddev=stddev)
+    centre = np.mean([_descend(noisy, centre, stddev=stddev, axes=axes, eighths=at) for at in _OFFSETS], axis=0)
     return draw_towards(noisy, centre, stddev=stddev)
+
+
+def draw_to_multiples(noisy: Counts, expected: Counts, *, stddev: float) -> Counts:
+    """Draws noisy counts towards multiples of expected ones, each as often met as all counts together say.
+
+    Of columns that determine each other most cells are empty and few hold many times what was expected; columns that
+    hardly hang together keep what was expected, and empty cells do not fill with noise.
+    Shapes: all alike. Units: counts of records. Source: `take_means`.
+    """
+    counts, centre = noisy.ravel(), np.maximum(expected, _LEAST_SUM).ravel()
+    variances = np.full(len(counts), stddev**2)
+    elsewhere = np.maximum(_ANYWHERE**2 * variances, np.square(counts - centre))
+    sizes = centre[:, np.newaxis] * np.append(_MULTIPLES, 1.0)
+    means = take_means(counts, variances=variances, sizes=sizes, first_odds=_FIRST_ODDS, elsewhere=elsewhere)
+    return means.reshape(noisy.shape)
 
 
 def draw_towards(noisy: Counts, expected: Counts, *, stddev: float | Counts) -> Counts:
