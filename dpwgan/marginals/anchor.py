@@ -4,6 +4,7 @@ Privacy: `dpwgan.marginals.anchor_plan` fixes every release, its noise and its c
 charges each before it happens. What is not a release is made of releases.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -136,13 +137,14 @@ def fit_anchor(
     if design.correlated and not ledger.journal.has_lost(_CORRELATIONS_ACT):
         losses.append(_correlate(table, design.correlated, ledger=ledger))
     codes, tick = design.choose_codes(layout.width), FitProgress(design.fit_ticks, ledger=ledger, progress=progress)
-    detailed = find_codes(table.coarsening, design.detailed, records=table.records, least_count=design.least_count)
-    details = min(design.details, len(detailed))
+    least_count = design.least_count / math.sqrt(design.answers_a_detail)
+    detailed = find_codes(table.coarsening, design.detailed, records=table.records, least_count=least_count)
+    details = min(design.details, design.answers_a_detail * len(detailed))
     if design.kind == "queries":
         logits = _play_rounds(
             table,
             design,
-            rounds=design.rounds + design.details - details,
+            rounds=design.rounds - details,
             codes=codes,
             losses=losses,
             rng=rng,

@@ -39,9 +39,9 @@ _LEAST_QUESTIONS = 2
 _LEAST_STDDEVS = 3.0
 # Where columns are few, one of categories may have more groups than others, up to so many: codes beyond share groups.
 _MOST_GROUPS, _MOST_GROUPS_OF_ALL = 512, 4_096
-# Of columns that have more codes than groups, one of so many has its codes told apart within these: in the others a few
-# codes hold nearly all records.
-_DETAILED_A_DETAIL = 3
+# Of columns whose codes share groups these are told apart by so many answers each, in place of rounds; of these one of
+# so many, at most.
+_ANSWERS_A_DETAIL, _ROUNDS_A_DETAIL = 4, 4
 # Numbers of more levels than there may be groups are compared with others, so often at most. What is looked for is of
 # many rows: so many times the noise of other answers will do.
 _MOST_COMPARISONS, _COMPARISON_NOISE = 10, 4.0
@@ -141,13 +141,18 @@ class AnchorDesign:
 
     @property
     def queries(self) -> int:
-        """Number of marginals asked for one at a time: the tree's, the rounds' and those of codes within groups."""
-        return self.edges + self.rounds + self.details
+        """Number of marginals asked for one at a time: the tree's and the rounds'."""
+        return self.edges + self.rounds
 
     @property
     def details(self) -> int:
-        """How often codes are told apart within their groups, if released counts leave any to be."""
-        return math.ceil(len(self.detailed) / _DETAILED_A_DETAIL)
+        """How many rounds tell codes apart within their groups, if released counts leave any to be."""
+        return min(_ANSWERS_A_DETAIL * len(self.detailed), self.rounds // _ROUNDS_A_DETAIL)
+
+    @property
+    def answers_a_detail(self) -> int:
+        """How many answers tell the codes of an attribute apart."""
+        return self.details // len(self.detailed) if self.detailed else 1
 
     @property
     def comparisons(self) -> int:
@@ -163,12 +168,10 @@ class AnchorDesign:
     @property
     def turns(self) -> int:
         """How often codes are fitted to new answers: to some at once, where there are many."""
-        # Where released counts leave no codes to be told apart, further marginals are asked for.
-        most = self.rounds + self.details
-        by_pairs = min(math.comb(self.attributes, 2) // _PAIRS_A_QUESTION, most // _LEAST_TURNS)
+        by_pairs = min(math.comb(self.attributes, 2) // _PAIRS_A_QUESTION, self.rounds // _LEAST_TURNS)
         by_columns = max(self.attributes // _COLUMNS_A_QUESTION, by_pairs)
-        at_once = max(math.ceil(most / _MOST_TURNS), by_columns, 1)
-        return math.ceil(most / at_once)
+        at_once = max(math.ceil(self.rounds / _MOST_TURNS), by_columns, 1)
+        return math.ceil(self.rounds / at_once)
 
     @property
     def fit_steps(self) -> int:
@@ -432,18 +435,15 @@ def _choose_correlated(design: AnchorDesign) -> tuple[int, ...]:
 
 
 def _choose_detailed(design: AnchorDesign) -> tuple[int, ...]:
-    """Chooses the attributes that have more codes than groups, where the first of those beyond stands out of an answer.
+    """Chooses attributes whose codes share groups: they are many, or rare if as unequal as Zipf's law has them.
 
-    That is, if codes are as unequal as Zipf's law has them. Privacy: of public facts alone.
+    Of more than there are rounds for, those of the longest lists. Privacy: of public facts alone.
     """
-    most, least = design.most_groups, _LEAST_STDDEVS * design.answer_stddev
-    return tuple(
-        place
-        for place, attribute in enumerate(design.one_way_plan.attributes)
-        if not attribute.levels
-        and attribute.codes > most
-        and design.shape.records >= least * most * math.log(attribute.codes)
-    )
+    most, of_all = design.most_groups, design.shape.records / (_LEAST_STDDEVS * design.answer_stddev)
+    codes = [0 if attribute.levels else attribute.codes for attribute in design.one_way_plan.attributes]
+    shared = [place for place, many in enumerate(codes) if many > min(most, of_all / math.log(max(2, many)))]
+    longest = sorted(shared, key=lambda place: -codes[place])
+    return tuple(sorted(longest[: design.rounds // _ROUNDS_A_DETAIL]))
 
 
 def _limit_rounds(attributes: int) -> int:

@@ -10,7 +10,7 @@ mechanism, and the counts of the one selected, through the Gaussian mechanism; t
 import functools
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
-from dpwgan.marginals.denoising import draw_towards
+from dpwgan.marginals.denoising import draw_to_multiples
 from dpwgan.marginals.draws import find_on_scale
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.hanging import hangs_on, put_in_order
@@ -37,6 +37,10 @@ Integers = npt.NDArray[np.int64]
 
 # Other columns that are held against one of many codes: those that hang together with its groups most.
 _CANDIDATES = 8
+# What codes that can be told apart hold of all records together, for it to be worth a question.
+_LEAST_SHARE = 0.05
+# Of so many rows codes are shared out at once, times all categories: odds are in memory a few times.
+_MOST_ODDS = 1 << 22
 # So many times odds of rows are set right by what each code should have.
 _TURNS = 20
 # What a lift is at least, and one over it at most, so that all rows find a code; and what is expected at least, in
@@ -105,11 +109,13 @@ class Details:
         for own in put_in_order(_find_parents(self.lifts)):
             kind, other = (_Categories(coarsening.parts[at], self.codes.get(at)) for at in (own, by[own]))
             cells, others = (coarsening.attributes[at].find_cells(encoded) for at in (own, by[own]))
-            drawn = _share_out(cells, kind, other.find(others), self.lifts[own, by[own]], rng=rng)
+            drawn, found, lifts = cells.copy(), other.find(others), self.lifts[own, by[own]]
+            for rows in cut(len(cells), size=max(1, _MOST_ODDS // kind.count)):
+                drawn[rows] = _share_out(cells[rows], kind, found[rows], lifts, rng=rng)
             coarsening.attributes[own].put_cells(drawn, into=encoded)
 
 
-def _find_parents(lifts: Mapping[Edge, Lifts]) -> dict[int, tuple[int]]:
+def _find_parents(lifts: Iterable[Edge]) -> dict[int, tuple[int]]:
     return {own: (other,) for own, other in lifts}
 
 
@@ -155,9 +161,10 @@ class _Categories:
 def find_codes(
     coarsening: Coarsening, attributes: Sequence[int], *, records: float, least_count: float
 ) -> dict[int, Integers]:
-    """Of each attribute that has such, the codes that share a group and hold enough records to be told apart.
+    """Of each attribute in which these hold a part of the records, the codes that share a group and can be told apart.
 
-    Units: `least_count` is a count of records. Privacy: post-processing of the one-way release.
+    Units: `least_count` is a count of records: what such a code holds at least.
+    Privacy: post-processing of the one-way release.
     """
     found = {}
     for attribute in attributes:
@@ -165,7 +172,7 @@ def find_codes(
         held = records * part.probabilities[part.groups] * part.weights
         beside = np.bincount(part.groups, held >= least_count)[part.groups]
         codes = np.flatnonzero((held >= least_count) & (beside > 1))
-        if len(codes):
+        if held[codes].sum() >= _LEAST_SHARE * records:
             found[attribute] = codes
     return found
 
@@ -204,18 +211,17 @@ def ask_for_details(
     """Asks, so many `times`, by which other column an attribute's codes are told apart best: a selection, an answer.
 
     `codes`: those of `find_codes`, of attributes whose cells rows hold. `probabilities` are the fitted codes, by which
-    counts are expected: as likely within a group, whatever the other column says. Where all are told apart, and there
-    are questions left, those that were answered are asked once more.
+    counts are expected: as likely within a group, whatever the other column says. Each attribute has one such column:
+    further questions are for the same again, whose mean has less noise.
     Privacy: a record adds 1 to one count of a pair at most, and what is expected is made of releases; so scores have
       sensitivity 1 under zero-out (2 under replace-one), counts 1 (sqrt 2).
     Shapes: `probabilities` (codes, width).
     Source: as `QueryDiscriminator`.
     """
-    stddev = ledger.find(ANSWER_LABEL).stddev
+    stddev, answers = ledger.find(ANSWER_LABEL).stddev, defaultdict[Edge, list[Counts]](list)
     kinds = [_Categories(part, codes.get(place)) for place, part in enumerate(coarsening.parts)]
     left = list(_list_candidates(kinds, probabilities, rows.own.layout))
     expected = {pair: records * _expect(kinds, probabilities, pair, rows.own.layout) for pair in left}
-    lifts, answers = dict[Edge, Lifts](), defaultdict[Edge, list[Counts]](list)
 
     @functools.cache
     def count() -> dict[Edge, Counts]:
@@ -228,25 +234,26 @@ def ask_for_details(
 
     def score() -> list[float]:
         errors = {pair: np.abs(count()[pair] - expected[pair]) for pair in left}
-        return [float(expect_gains(errors[pair], expected[pair], stddev=stddev).sum()) for pair in left]
+        of_mean = stddev / math.sqrt(max(1, times // len(codes)))
+        return [float(expect_gains(errors[pair], expected[pair], stddev=of_mean).sum()) for pair in left]
 
     def get(pair: Edge) -> Counts:
         return count()[pair]
 
     for _ in range(times):
-        parents = _find_parents(lifts)
+        parents = _find_parents(answers)
         free = [pair for pair in left if pair[0] not in parents and not hangs_on(parents, pair[1], pair[0])]
-        left = free or list(lifts)
+        left = free or [min(answers, key=lambda pair: len(answers[pair]))]
         pair = left[ledger.select(SELECTION_LABEL, score)]
         answers[pair].append(ledger.release(ANSWER_LABEL, functools.partial(get, pair)).values.astype(np.float64))
-        mean, of_mean = np.mean(answers[pair], axis=0), stddev / math.sqrt(len(answers[pair]))
-        drawn = draw_towards(mean, expected[pair], stddev=of_mean)
-        lifts[pair] = _limit(drawn / np.maximum(expected[pair], _LEAST_COUNT))
-    return Details(codes, lifts)
+    return Details(codes, {pair: _lift(own, expected[pair], stddev=stddev) for pair, own in answers.items()})
 
 
-def _limit(lifts: Counts) -> Lifts:
-    return np.clip(lifts, _LEAST_LIFT, 1.0 / _LEAST_LIFT).astype(np.float32)
+def _lift(answers: Sequence[Counts], expected: Counts, *, stddev: float) -> Lifts:
+    """How many times as much as was expected answers say on the mean, but for what noise explains."""
+    drawn = draw_to_multiples(np.mean(answers, axis=0), expected, stddev=stddev / math.sqrt(len(answers)))
+    lifts: Counts = np.clip(drawn / np.maximum(expected, _LEAST_COUNT), _LEAST_LIFT, 1.0 / _LEAST_LIFT)
+    return lifts.astype(np.float32)
 
 
 def _list_candidates(kinds: Sequence[_Categories], probabilities: Probabilities, layout: GroupLayout) -> Iterator[Edge]:

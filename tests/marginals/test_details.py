@@ -193,9 +193,9 @@ def test_each_attribute_is_told_apart_once_and_then_more_exactly():
     assert {own for own, _ in known.lifts} == {COUNTY, DISTRICT}
     assert (COUNTY, DISTRICT) not in known.lifts or (DISTRICT, COUNTY) not in known.lifts
     assert watch.order == [SELECTION_LABEL, ANSWER_LABEL] * 9
-    # A district does not hang on its counties, as these hang on it; then both are left.
+    # A district does not hang on its counties, as these hang on it; then the one that has fewer answers is asked for.
     assert list(known.lifts) == [(COUNTY, DISTRICT), (DISTRICT, STATE)]
-    assert [len(scores) for scores in watch.scores] == [6, 2, *[2] * 7]
+    assert [len(scores) for scores in watch.scores] == [6, 2, *[1] * 7]
     alone = ask(encoded, coarsening=coarsening, codes=codes, times=1, attributes=[DISTRICT])
     assert [own for own, _ in alone.lifts] == [DISTRICT]
     # Answers to one question are put together, by their mean.
@@ -203,8 +203,8 @@ def test_each_attribute_is_told_apart_once_and_then_more_exactly():
     noisy = ask(encoded, coarsening=coarsening, codes=codes, times=60, attributes=[DISTRICT], noise=8.0, watcher=often)
     ((pair, lifts),) = noisy.lifts.items()
     exact = ask(encoded, coarsening=coarsening, codes=codes, times=1, attributes=[DISTRICT], noise=0.01)
-    if pair in exact.lifts:
-        assert np.abs(lifts - exact.lifts[pair]).max() < 0.2
+    # Where neither group has the other nothing was expected, and nothing is to be told apart.
+    assert np.abs(lifts - exact.lifts[pair])[exact.lifts[pair] > 0.01].max() < 0.2
     assert len(often.noisy) == 60
 
 
