@@ -1,15 +1,15 @@
-"""Makes three tables of chains: a payroll, trips, and orders. What each column says is nearly settled by others.
+"""Makes four tables of chains: a payroll, trips, orders, and loans. What each column says is nearly settled by others.
 
     python benchmarks/chains.py FOLDER
 
 FOLDER/payroll (115,000 x 9): department > job (700) > grade > salary. FOLDER/trips (190,000 x 10): two areas of 286
 each, the miles between them, the time these take, the fare. FOLDER/orders (12,000 x 10): none closed before it was
-opened, amounts that are so many times a price, and what is paid and a discount. Each folder is one that
-benchmarks/utility.py takes.
+opened, amounts that are so many times a price, and what is paid and a discount. FOLDER/loans (53,000 x 10): counties,
+their states, where they lie, and what is lent. Each folder is one that benchmarks/utility.py takes.
 """
 
+import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +100,45 @@ def make_orders(rng: np.random.Generator, rows: int = 13_500) -> tuple[pd.DataFr
     return frame, {**specs, "age": {"type": "integer", "min": 0, "max": 120}, "region": {"type": "enum", "count": 9}}
 
 
+def make_loans(rng: np.random.Generator, rows: int = 60_000) -> tuple[pd.DataFrame, Specs]:
+    """Loans in counties, many of them small, each of which lies in one state, at one place; a grade sets the rate."""
+    counties, states = 250, 20
+    state = rng.integers(0, states, counties)
+    latitude = (rng.uniform(28, 47, states)[state] + rng.normal(0, 1.0, counties)).round(4)
+    longitude = (rng.uniform(-120, -70, states)[state] + rng.normal(0, 1.3, counties)).round(4)
+    county = rng.choice(counties, rows, p=rng.permutation(_fall(counties, 0.7)))
+    income = rng.lognormal(10.9 + 0.2 * np.sin(county / 7), 0.6).round(-3).astype(int)
+    loan = (income * rng.uniform(0.5, 4, rows)).round(-3).astype(int)
+    grade = np.clip(3 * income / np.maximum(loan, 1_000) + rng.normal(0, 1, rows), 0, 6).astype(int)
+    born, year = rng.integers(1940, 2003, rows), rng.integers(2015, 2025, rows)
+    names = {"county": [f"C{300 + code}" for code in range(counties)], "state": [f"S{code}" for code in range(states)]}
+    names["grade"] = list("ABCDEFG")
+    codes = {"county": county, "state": state[county], "grade": grade}
+    frame = pd.DataFrame(
+        {
+            **{name: np.array(names[name])[own] for name, own in codes.items()},
+            **{"latitude": latitude[county], "longitude": longitude[county], "rate": 3 + 1.25 * grade},
+            **{
+                "income": np.minimum(income, 2_000_000),
+                "loan": np.minimum(loan, 5_000_000),
+                "born": born,
+                "year": year,
+            },
+        }
+    )
+    specs: Specs = {name: {"type": "enum", "values": values} for name, values in names.items()}
+    for name, least, most, decimals in (("latitude", 24, 50, 4), ("longitude", -125, -66, 4), ("rate", 0, 30, 2)):
+        specs[name] = {"type": "float", "min": least, "max": most, "decimals": decimals}
+    for name, least, most in (
+        ("income", 0, 2_000_000),
+        ("loan", 0, 5_000_000),
+        ("born", 1900, 2010),
+        ("year", 2015, 2024),
+    ):
+        specs[name] = {"type": "integer", "min": least, "max": most}
+    return frame, specs
+
+
 def _fall(size: int, power: float) -> Any:
     weights = np.arange(1, size + 1.0) ** -power
     return weights / weights.sum()
@@ -112,8 +151,16 @@ def _describe(frame: pd.DataFrame, counts: dict[str, int], most: dict[str, int])
 
 
 if __name__ == "__main__":
-    for name, make in (("payroll", make_payroll), ("trips", make_trips), ("orders", make_orders)):
-        folder = Path(sys.argv[1]) / name
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", metavar="FOLDER", type=Path)
+    into: Path = parser.parse_args().folder
+    for name, make in (
+        ("payroll", make_payroll),
+        ("trips", make_trips),
+        ("orders", make_orders),
+        ("loans", make_loans),
+    ):
+        folder = into / name
         folder.mkdir(parents=True)
         table, specs = make(np.random.default_rng(1))
         held = len(table) // 9
