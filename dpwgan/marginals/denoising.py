@@ -21,9 +21,10 @@ OUTLIER = 4.0
 
 # What a count may be over the expected one, likelier the nearer to 1; or, seldom, anywhere: so many stddevs of its
 # noise off, or as far as it is if that is more.
-_MULTIPLES = np.append(0.0, RATIO ** np.arange(-4.0, 15.0))
-_ODDS = np.exp(-np.square(np.log(np.maximum(_MULTIPLES, 0.1))) / 2.0)
 _ANYWHERE, _SELDOM = 8.0, 0.01
+_NEAR = np.append(0.0, RATIO ** np.arange(-4.0, 15.0))
+_MULTIPLES = np.append(_NEAR, 1.0)
+_ODDS = np.exp(-np.square(np.log(np.maximum(_NEAR, 0.1))) / 2.0)
 _FIRST_ODDS = np.append((1.0 - _SELDOM) * _ODDS / _ODDS.sum(), _SELDOM)
 # Below it a sum is none, to divide by.
 _LEAST_SUM = 1e-12
@@ -56,10 +57,10 @@ def draw_to_multiples(noisy: Counts, expected: Counts, *, stddev: float) -> Coun
     Shapes: all alike. Units: counts of records. Source: `take_means`.
     """
     counts, centre = noisy.ravel(), np.maximum(expected, _LEAST_SUM).ravel()
-    variances = np.full(len(counts), stddev**2)
-    elsewhere = np.maximum(_ANYWHERE**2 * variances, np.square(counts - centre))
-    sizes = centre[:, np.newaxis] * np.append(_MULTIPLES, 1.0)
-    means = take_means(counts, variances=variances, sizes=sizes, first_odds=_FIRST_ODDS, elsewhere=elsewhere)
+    elsewhere = np.maximum((_ANYWHERE * stddev) ** 2, np.square(counts - centre))
+    means = take_means(
+        counts, stddev=stddev, scales=centre, multiples=_MULTIPLES, first_odds=_FIRST_ODDS, elsewhere=elsewhere
+    )
     return means.reshape(noisy.shape)
 
 

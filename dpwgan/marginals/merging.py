@@ -40,7 +40,7 @@ _NARROW = 8
 """How many times as wide an interval must be for one beside it, which holds nothing, to say nothing of it."""
 
 _STEPS_BELOW = 3
-"""Codes are held against sizes that begin so many steps below the stddev of their noise."""
+"""What codes may hold begins so many steps below the stddev of their noise."""
 
 _SMOOTH_PIECES, _MOST_PIECES = 8, 128
 """Into how many pieces an interval of a number is cut at least, so that they follow a smooth density, and at most."""
@@ -354,12 +354,13 @@ def _number_in_order(labels: Integers) -> Integers:
 def _take_likely(counts: Floats, *, stddev: float) -> Floats:
     """What codes hold by their noisy counts: how unequal codes are is what all of a column's counts say together.
 
-    Of those that noise alone would take below a threshold it leaves what they hold on the mean, which is more than
-    their counts say. Source: `take_means`.
+    Those that noise takes below a bar hold more on the mean than their counts say, those above it less.
+    Source: `take_means`.
     """
     if not len(counts) or stddev == 0.0:
         return counts
     above = math.ceil(math.log(max(1.0, counts.max() / stddev), RATIO))
-    sizes = np.append(0.0, stddev * RATIO ** np.arange(-_STEPS_BELOW, above + 1.0))[np.newaxis]
-    odds = np.full(sizes.size, 1.0 / sizes.size)
-    return take_means(counts, variances=np.full(len(counts), stddev**2), sizes=sizes, first_odds=odds)
+    multiples = np.append(0.0, RATIO ** np.arange(-_STEPS_BELOW, above + 1.0))
+    odds = np.full(len(multiples), 1.0 / len(multiples))
+    scales = np.full(len(counts), stddev)
+    return take_means(counts, stddev=stddev, scales=scales, multiples=multiples, first_odds=odds)

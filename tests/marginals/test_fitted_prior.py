@@ -1,51 +1,57 @@
 """Posterior means under a fitted prior: by a loop, of counts of few sizes, and of what a threshold leaves."""
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 import pytest
 from scipy import stats
 
+from dpwgan.marginals import fitted_prior
 from dpwgan.marginals.fitted_prior import RATIO, take_means
 
-SIZES = np.append(0.0, 5.0 * RATIO ** np.arange(12))[np.newaxis]
-ODDS = np.full(SIZES.size, 1.0 / SIZES.size)
+SIZES = np.append(0.0, 5.0 * RATIO ** np.arange(12))
+ODDS = np.full(len(SIZES), 1.0 / len(SIZES))
 
 
 def fit(counts: npt.NDArray[np.float64], *, stddev: float) -> npt.NDArray[np.float64]:
-    return take_means(counts, variances=np.full(len(counts), stddev**2), sizes=SIZES, first_odds=ODDS)
+    return take_means(counts, stddev=stddev, scales=np.ones(len(counts)), multiples=SIZES, first_odds=ODDS)
 
 
-def test_means_are_those_of_a_loop():
+def test_means_are_those_of_a_loop(monkeypatch):
+    """Of counts of unlike scales, some of which may be anywhere, and which are not looked at all together."""
+    monkeypatch.setattr(fitted_prior, "_CHUNK", 16)
     rng = np.random.default_rng(1)
-    counts, variances = rng.uniform(-10.0, 200.0, 40), rng.uniform(25.0, 100.0, 40)
-    elsewhere = np.full(40, 300.0**2)
-    odds = [1.0 / SIZES.size] * SIZES.size
+    counts, scales, elsewhere = rng.uniform(-10, 200, 40), rng.uniform(0.5, 2, 40), rng.uniform(200, 400, 40) ** 2
+    odds = [1.0 / len(SIZES)] * len(SIZES)
 
-    def weigh(count: float, variance: float) -> list[float]:
-        spreads = [0.25 * size for size in SIZES[0, :-1]] + [300.0]
-        densities = [
-            stats.norm.pdf(count, size, np.hypot(spread, np.sqrt(variance)))
-            for size, spread in zip(SIZES[0], spreads, strict=True)
-        ]
-        parts = [density * part for density, part in zip(densities, odds, strict=True)]
-        return [part / sum(parts) for part in parts]
+    def list_normals(scale: float, anywhere: float) -> list[tuple[float, float]]:
+        """The mean and the variance of a count near each multiple."""
+        variances = [(0.25 * size * scale) ** 2 for size in SIZES[:-1]] + [anywhere]
+        return [(size * scale, variance) for size, variance in zip(SIZES, variances, strict=True)]
 
-    for turn in range(30):
-        all_parts = [weigh(*own) for own in zip(counts, variances, strict=True)]
-        if turn < 29:
-            odds = [sum(parts[k] for parts in all_parts) + 3.0 / SIZES.size for k in range(SIZES.size)]
-            odds = [part / sum(odds) for part in odds]
-    means = []
-    for count, variance, parts in zip(counts, variances, all_parts, strict=True):
-        spreads = [(0.25 * size) ** 2 for size in SIZES[0, :-1]] + [300.0**2]
-        of_each = [
-            size + (count - size) * spread / (spread + variance) for size, spread in zip(SIZES[0], spreads, strict=True)
-        ]
-        means.append(sum(part * mean for part, mean in zip(parts, of_each, strict=True)))
-    found = take_means(
-        counts, variances=variances, sizes=np.repeat(SIZES, 40, axis=0), first_odds=ODDS, elsewhere=elsewhere
-    )
-    assert found == pytest.approx(means, rel=1e-9)
+    normals = [list_normals(*own) for own in zip(scales, elsewhere, strict=True)]
+
+    def weigh() -> list[list[float]]:
+        found = []
+        for count, own in zip(counts, normals, strict=True):
+            densities = [stats.norm.pdf(count, mean, math.sqrt(variance + 64.0)) for mean, variance in own]
+            parts = [density * part for density, part in zip(densities, odds, strict=True)]
+            found.append([part / sum(parts) for part in parts])
+        return found
+
+    for _ in range(30):
+        odds = [sum(parts) + 3.0 / len(SIZES) for parts in zip(*weigh(), strict=True)]
+        odds = [part / sum(odds) for part in odds]
+    expected = [
+        sum(
+            part * (mean + (count - mean) * variance / (variance + 64.0))
+            for part, (mean, variance) in zip(parts, own, strict=True)
+        )
+        for count, parts, own in zip(counts, weigh(), normals, strict=True)
+    ]
+    found = take_means(counts, stddev=8.0, scales=scales, multiples=SIZES, first_odds=ODDS, elsewhere=elsewhere)
+    assert found == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.statistical
@@ -62,8 +68,7 @@ def test_what_lies_below_a_threshold_by_noise_holds_as_much_as_it_should(seed):
 
 def test_counts_far_above_their_noise_are_kept():
     counts = np.array([3.0, 40.0, 700.0, 90_000.0])
-    sizes = np.append(0.0, 0.1 * RATIO ** np.arange(40))[np.newaxis]
-    odds = np.full(sizes.size, 1.0 / sizes.size)
-    assert take_means(counts, variances=np.full(4, 0.01), sizes=sizes, first_odds=odds) == pytest.approx(
-        counts, rel=0.02
-    )
+    multiples = np.append(0.0, RATIO ** np.arange(40))
+    odds = np.full(len(multiples), 1.0 / len(multiples))
+    found = take_means(counts, stddev=0.1, scales=np.full(4, 0.1), multiples=multiples, first_odds=odds)
+    assert found == pytest.approx(counts, rel=0.02)
