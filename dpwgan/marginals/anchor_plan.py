@@ -39,8 +39,7 @@ _LEAST_QUESTIONS = 2
 _LEAST_STDDEVS = 3.0
 # Where columns are few, one of categories may have more groups than others, up to so many: codes beyond share groups.
 _MOST_GROUPS, _MOST_GROUPS_OF_ALL = 512, 4_096
-# Of columns whose codes share groups these are told apart by so many answers each, in place of rounds; of these one of
-# so many, at most.
+# Of columns whose codes share groups these are told apart by so many rounds each; by one of so many rounds, at most.
 _ANSWERS_A_DETAIL, _ROUNDS_A_DETAIL = 4, 4
 # Numbers of more levels than there may be groups are compared with others, so often at most. What is looked for is of
 # many rows: so many times the noise of other answers will do.
@@ -109,8 +108,8 @@ class AnchorDesign:
     """Every release of an anchor, fixed before a row is read.
 
     `share` is the one-way counts', `edges` are the pairs of the tree, `rounds` the marginals asked for after it.
-    `detailed`: the attributes whose codes may be told apart within groups; `compared`: whose numbers are compared;
-    `correlated`: those whose rank correlations are released.
+    `detailed`: the attributes whose codes some of these may tell apart within groups; `compared`: whose numbers are
+    compared; `correlated`: those whose rank correlations are released.
     Units: `scale` s stands for rho = 1/(2 s^2) in all; noise multipliers are noise stddevs over sensitivities. Where
     one-way counts are all there is they may be `pure`: with Laplace noise, and s stands for epsilon = 1/s.
     """

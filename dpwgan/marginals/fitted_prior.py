@@ -19,8 +19,6 @@ _WIDTH = 0.25
 # First odds weigh as much as so many counts.
 _FIRST_COUNTS = 3.0
 _TURNS = 30
-
-
 # So many counts are looked at together.
 _CHUNK = 16_384
 
