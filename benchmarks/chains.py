@@ -114,28 +114,23 @@ def make_loans(rng: np.random.Generator, rows: int = 60_000) -> tuple[pd.DataFra
     names = {"county": [f"C{300 + code}" for code in range(counties)], "state": [f"S{code}" for code in range(states)]}
     names["grade"] = list("ABCDEFG")
     codes = {"county": county, "state": state[county], "grade": grade}
+    most = {"income": 2_000_000, "loan": 5_000_000}
     frame = pd.DataFrame(
         {
             **{name: np.array(names[name])[own] for name, own in codes.items()},
             **{"latitude": latitude[county], "longitude": longitude[county], "rate": 3 + 1.25 * grade},
-            **{
-                "income": np.minimum(income, 2_000_000),
-                "loan": np.minimum(loan, 5_000_000),
-                "born": born,
-                "year": year,
-            },
+            **{name: np.minimum(own, most[name]) for name, own in {"income": income, "loan": loan}.items()},
+            **{"born": born, "year": year},
         }
     )
     specs: Specs = {name: {"type": "enum", "values": values} for name, values in names.items()}
-    for name, least, most, decimals in (("latitude", 24, 50, 4), ("longitude", -125, -66, 4), ("rate", 0, 30, 2)):
-        specs[name] = {"type": "float", "min": least, "max": most, "decimals": decimals}
-    for name, least, most in (
-        ("income", 0, 2_000_000),
-        ("loan", 0, 5_000_000),
-        ("born", 1900, 2010),
-        ("year", 2015, 2024),
-    ):
-        specs[name] = {"type": "integer", "min": least, "max": most}
+    for name, least, end, decimals in (("latitude", 24, 50, 4), ("longitude", -125, -66, 4), ("rate", 0, 30, 2)):
+        specs[name] = {"type": "float", "min": least, "max": end, "decimals": decimals}
+    specs |= _describe(frame, {}, most)
+    specs |= {
+        "born": {"type": "integer", "min": 1900, "max": 2010},
+        "year": {"type": "integer", "min": 2015, "max": 2024},
+    }
     return frame, specs
 
 
