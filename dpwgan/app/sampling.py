@@ -29,7 +29,6 @@ from dpwgan.table.encoded import EncodedTable, join
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.rules import RuleBook, read_condition
 from dpwgan.table.schema import Rule, Schema
-from dpwgan.table.storage import cut_sizes
 from dpwgan.table.threads import map_in_order
 
 Flags = npt.NDArray[np.bool_]
@@ -167,8 +166,7 @@ class RowSource:
         if model is None:
             yield from ((part, np.zeros(part.records, np.int64)) for part in self._fitted.sample(records, rng=rng))
             return
-        sizes = cut_sizes(records, most=_MOST_DRAWN)
-        for own in (model.draft(size, rng=rng) for size in sizes) if draft is None else [draft]:
+        for own in model.list_drafts(records, rng=rng) if draft is None else [draft]:
             yield model.to_encoded(own, rng=rng), own.codes
 
     def _mend(self, model: MixtureSampler, drawn: _Drawn, *, rng: np.random.Generator) -> Codes:

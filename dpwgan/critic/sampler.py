@@ -16,8 +16,8 @@ from dpwgan.table.storage import cut_sizes
 
 _WEIGHTS = "weights.npz"
 _SPANS = "spans.json"
-# Rows are drawn in pieces whose logits fit in about this much memory, whatever the width.
-_LOGIT_BYTES = 64 * 2**20
+# Rows are drawn in chunks of so many, or fewer where their logits would not fit in about this much memory.
+_CHUNK, _LOGIT_BYTES = 16_384, 64 * 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,14 +33,14 @@ class MlpSampler:
     weights: tuple[npt.NDArray[np.float32], ...]
     spans: tuple[Span, ...]
 
-    def sample(self, records: int, *, rng: np.random.Generator, chunk: int = 16_384) -> Iterator[EncodedTable]:
+    def sample(self, records: int, *, rng: np.random.Generator) -> Iterator[EncodedTable]:
         """Draws rows in chunks: categories from the softmax or sigmoid, numbers as the linear head gives them.
 
         Privacy: post-processing of released gradients; free, however often.
         Source: Srivastava and Alzantot 2019, section 7.2.
         """
         width = self.weights[-1].shape[0]
-        for size in cut_sizes(records, most=max(1, min(chunk, _LOGIT_BYTES // (8 * width)))):
+        for size in cut_sizes(records, most=max(1, min(_CHUNK, _LOGIT_BYTES // (8 * width)))):
             yield self._draw(size, rng=rng)
 
     def _draw(self, records: int, *, rng: np.random.Generator) -> EncodedTable:

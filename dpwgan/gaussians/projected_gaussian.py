@@ -68,7 +68,8 @@ _COLUMNS_FILE = "projected.json"
 
 Groups = npt.NDArray[np.integer[Any]]
 
-_PIECE_BYTES = 32 * 2**20
+# Rows are drawn in chunks of so many, and of pieces whose points fit in about this much memory.
+_CHUNK, _PIECE_BYTES = 65_536, 32 * 2**20
 _OFFSET_ROWS = 16_384
 _OFFSET_STEPS = 150
 
@@ -282,12 +283,12 @@ class ClassSampler:
         if not is_sound:
             raise DpwganError("Internal error: the classes of a projected Gaussian do not fit together.")
 
-    def sample(self, records: int, *, rng: np.random.Generator, chunk: int = 65_536) -> Iterator[EncodedTable]:
+    def sample(self, records: int, *, rng: np.random.Generator) -> Iterator[EncodedTable]:
         """Draws rows in chunks: a class by its share, and the rest by its Gaussian.
 
         Privacy: post-processing of releases; free, however often.
         """
-        for size in cut_sizes(records, most=chunk):
+        for size in cut_sizes(records, most=_CHUNK):
             yield self._draw(size, rng=rng)
 
     def _draw(self, records: int, *, rng: np.random.Generator) -> EncodedTable:

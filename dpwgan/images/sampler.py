@@ -72,9 +72,9 @@ class ImageSampler:
         if not is_sound:
             raise DpwganError("Internal error: the arrays of a model of images do not fit together.")
 
-    def sample(self, records: int, *, rng: np.random.Generator, chunk: int | None = None) -> Iterator[EncodedTable]:
+    def sample(self, records: int, *, rng: np.random.Generator) -> Iterator[EncodedTable]:
         """Draws rows in chunks. Privacy: post-processing of what was fitted; free, however often."""
-        for size in cut_sizes(records, most=chunk or self.rows_at_once):
+        for size in cut_sizes(records, most=self.rows_at_once):
             labels = self._draw_labels(size, rng=rng)
             yield self.grid.to_rows(self._draw(labels, rng=rng), labels)
 

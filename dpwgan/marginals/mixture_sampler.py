@@ -27,6 +27,8 @@ from dpwgan.table.storage import cut_sizes
 MIXTURE_FILE = "mixture.npz"
 _GROUPS_FILE = "groups.json"
 _EMPTY, _ANSWER = "empty", "answer"
+# Rows are drawn in chunks of so many.
+_CHUNK = 1 << 16
 # Rows that are moved together have so many groups in all at most: a stopped run waits for those that are being moved.
 _MOST_TOGETHER = 1 << 24
 
@@ -70,7 +72,7 @@ class MixtureSampler:
         few = count_sweeps(rows, attributes=len(sizes), width=sum(sizes)) if len(self.probabilities) > 1 else 0
         return replace(self, sweeps=few, moves=0 if few else count_moves(rows, answers=len(self.answers)))
 
-    def sample(self, records: int, *, rng: np.random.Generator, chunk: int = 65_536) -> Iterator[EncodedTable]:
+    def sample(self, records: int, *, rng: np.random.Generator) -> Iterator[EncodedTable]:
         """Draws rows in chunks, evenly over the codes and over each code's distributions.
 
         Each row has the mixture's distribution, or nearly where rows are in balance; the rows of a chunk together are
@@ -79,8 +81,8 @@ class MixtureSampler:
         Privacy: post-processing of releases; free, however often.
         Source: Madow and Madow 1944 (systematic sampling).
         """
-        for size in cut_sizes(records, most=chunk):
-            yield self.to_encoded(self.draft(size, rng=rng), rng=rng)
+        for draft in self.list_drafts(records, rng=rng):
+            yield self.to_encoded(draft, rng=rng)
 
     def draw_again(self, encoded: EncodedTable, *, rng: np.random.Generator) -> EncodedTable:
         """Draws other rows of the same groups of cells. Privacy: post-processing."""
@@ -93,6 +95,10 @@ class MixtureSampler:
     def count_together(self, rows: int) -> int:
         """Of how many of so many rows a draft should be: all, or like parts of them."""
         return -(-rows // -(-rows * len(self.coarsening.sizes) // _MOST_TOGETHER))
+
+    def list_drafts(self, records: int, *, rng: np.random.Generator) -> Iterator[Draft]:
+        """Drafts of so many rows together, chunk by chunk. Privacy: post-processing."""
+        return (self.draft(size, rng=rng) for size in cut_sizes(records, most=_CHUNK))
 
     def draft(self, records: int, *, rng: np.random.Generator) -> Draft:
         """Draws groups for all rows of a table or for a large part: pairs of groups come up less by chance.

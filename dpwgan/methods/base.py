@@ -42,7 +42,7 @@ class FittedSynthesizer(Protocol):
     def certificate(self) -> Certificate | None:
         """What is certified about the accuracy of a model just fitted; the claim keeps it for a saved one."""
 
-    def sample(self, records: int, *, rng: np.random.Generator, chunk: int = ...) -> Iterator[EncodedTable]:
+    def sample(self, records: int, *, rng: np.random.Generator) -> Iterator[EncodedTable]:
         """Draws rows. Privacy: post-processing, free however often."""
 
     def save(self, directory: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 from scipy import stats
 
+from dpwgan.critic import sampler
 from dpwgan.critic.generators import MlpGenerator
 from dpwgan.critic.sampler import MlpSampler, draw_categories
 from dpwgan.errors import InputError
@@ -22,12 +23,13 @@ def make_sampler() -> MlpSampler:
     return MlpSampler(weights=tuple(weight.numpy() for weight in generator.weights), spans=SPANS)
 
 
-def sample(sampler: Any, records: int, *, seed: int = 1, chunk: int = 100) -> EncodedTable:
-    return join(list(sampler.sample(records, rng=np.random.default_rng(seed), chunk=chunk)))
+def sample(made: Any, records: int, *, seed: int = 1) -> EncodedTable:
+    return join(list(made.sample(records, rng=np.random.default_rng(seed))))
 
 
 @pytest.mark.parametrize("records", [1, 99, 100, 101, 350])
-def test_sampler_gives_exactly_the_rows_asked_for_when_chunks_do_not_divide_them(records):
+def test_sampler_gives_exactly_the_rows_asked_for_when_chunks_do_not_divide_them(monkeypatch, records):
+    monkeypatch.setattr(sampler, "_CHUNK", 100)
     encoded = sample(make_sampler(), records)
     assert encoded.records == records
     for span in SPANS:

@@ -45,14 +45,10 @@ def make_sampler(records: int = 600) -> MixtureSampler:
     )
 
 
-def sample_groups(sampler: MixtureSampler, records: int, *, seed: int, chunk: int = 65_536) -> npt.NDArray[np.int32]:
-    rng = np.random.default_rng(seed)
-    return np.vstack([sampler.coarsening.to_groups(part) for part in sampler.sample(records, rng=rng, chunk=chunk)])
-
-
-@pytest.mark.parametrize(("records", "chunk", "sizes"), [(0, 5, []), (1, 5, [1]), (5, 5, [5]), (13, 5, [5, 5, 3])])
-def test_chunks_hold_all_rows_when_sampled(records, chunk, sizes):
-    parts = list(make_sampler().sample(records, rng=np.random.default_rng(0), chunk=chunk))
+@pytest.mark.parametrize(("records", "sizes"), [(0, []), (1, [1]), (5, [5]), (13, [5, 5, 3])])
+def test_chunks_hold_all_rows_when_sampled(monkeypatch, records, sizes):
+    monkeypatch.setattr(mixture_sampler, "_CHUNK", 5)
+    parts = list(make_sampler().sample(records, rng=np.random.default_rng(0)))
     assert [part.records for part in parts] == sizes
     assert all(isinstance(part, EncodedTable) for part in parts)
 
@@ -92,7 +88,8 @@ def test_codes_come_up_evenly_when_rows_are_fewer_or_more_than_codes(records):
     probabilities = sampler.probabilities[:codes].copy()
     probabilities[:, :codes] = np.eye(codes)
     lone = dataclasses.replace(sampler, probabilities=probabilities)
-    counts = np.bincount(sample_groups(lone, records, seed=4)[:, 0], minlength=codes)
+    (drawn,) = lone.sample(records, rng=np.random.default_rng(4))
+    counts = np.bincount(lone.coarsening.to_groups(drawn)[:, 0], minlength=codes)
     assert counts.sum() == records
     assert np.abs(counts - records / codes).max() <= 1
 

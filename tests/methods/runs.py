@@ -107,7 +107,7 @@ def fit(name: str, encoded: EncodedTable, plan: Any, *, ledger: Ledger, records:
     fitted = get_method(name).fit(
         plan, make_run(encoded, ledger=ledger, seed=seed, progress=lambda *numbers: told.append(numbers))
     )
-    sampled = join(list(fitted.sample(records, rng=np.random.default_rng(seed), chunk=150)))
+    sampled = join(list(fitted.sample(records, rng=np.random.default_rng(seed))))
     return Run(plan=plan, ledger=ledger, fitted=fitted, sampled=sampled, progress=told)
 
 

@@ -169,6 +169,9 @@ REFINED_FILE = "refined.npz"
 KEPT = 2.0
 """Logit that the prior's own group has over the others of its column before the perceptron says anything."""
 
+# Rows are drawn in chunks of so many.
+_CHUNK = 16_384
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RefinedTable:
@@ -183,10 +186,10 @@ class RefinedTable:
     prior: ClassSampler
     weights: tuple[Floats, ...]
 
-    def sample(self, records: int, *, rng: np.random.Generator, chunk: int = 16_384) -> Iterator[EncodedTable]:
+    def sample(self, records: int, *, rng: np.random.Generator) -> Iterator[EncodedTable]:
         """Draws rows in chunks. Privacy: post-processing of what was released; free, however often."""
         model = self.prior.models[0]
-        for size in cut_sizes(records, most=chunk):
+        for size in cut_sizes(records, most=_CHUNK):
             groups = self.refine(draw_groups(self.prior, size, rng=rng))
             yield model.coarsening.to_encoded(groups, rng=rng)
 

@@ -36,7 +36,7 @@ every_kind = pytest.mark.parametrize("make_sampler", KINDS, ids=["convolutions",
 @pytest.mark.statistical
 @every_kind
 def test_labels_fit_the_shares_when_counted_by_chi_square(make_sampler):
-    drawn = sample(make_sampler(), 5_001, seed=5, chunk=1_000)
+    drawn = sample(make_sampler(), 5_001, seed=5)
     assert drawn.records == 5_001
     assert drawn.numbers.shape == (5_001, 72)
     counts = np.bincount(drawn.codes[:, 0], minlength=3)
