@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.marginals.draws import find_on_scale
+from dpwgan.marginals.draws import draw_by_odds
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.zeros import Zeros
 
@@ -60,10 +60,8 @@ def balance(
     for sweep, attribute in itertools.product(range(mending + sweeps), range(len(sizes))):
         start, size = int(starts[attribute]), sizes[attribute]
         chosen = find_rows(groups, empty) if sweep < mending else np.arange(rows)
-        others, of_rows = np.empty(rows, np.int64), codes[chosen]
-        others[chosen] = find_on_scale(
-            probabilities[:, start : start + size], of_rows, of_rows + rng.random(len(chosen))
-        )
+        others = np.empty(rows, np.int64)
+        others[chosen] = draw_by_odds(probabilities[:, start : start + size], codes[chosen], rng=rng)
         order = rng.permutation(chosen)
         for first in range(0, len(chosen), at_once):
             moved = order[first : first + at_once]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.marginals.draws import find_on_scale
+from dpwgan.marginals.draws import draw_by_odds
 from dpwgan.marginals.number_tree import Intervals
 from dpwgan.marginals.round_steps import match_totals
 
@@ -59,7 +59,7 @@ class DayKinds:
     def draw(self, starts: Integers, sizes: Integers, chosen: Integers, *, rng: np.random.Generator) -> Integers:
         """Draws a day from each chosen interval, as likely as its odds are. Shapes: (m,) intervals, (n,) chosen."""
         many = self.count(starts, sizes)
-        kinds = find_on_scale(many * self.odds, chosen, chosen + rng.random(len(chosen)))
+        kinds = draw_by_odds(many * self.odds, chosen, rng=rng)
         places = (rng.random(len(chosen)) * many[chosen, kinds]).astype(np.int64)
         levels = np.empty(len(chosen), np.int64)
         for kind, days in enumerate(self._days):

@@ -8,6 +8,11 @@ import numpy.typing as npt
 Integers = npt.NDArray[np.int64]
 
 
+def draw_by_odds(odds: npt.NDArray[np.floating[Any]], rows: Integers, *, rng: np.random.Generator) -> Integers:
+    """Draws a category by the odds of each row that is named. Shapes: `odds` (m, categories); `rows` (n,), to (n,)."""
+    return find_on_scale(odds, rows, rows + rng.random(len(rows)))
+
+
 def find_on_scale(odds: npt.NDArray[np.floating[Any]], rows: Integers, points: npt.NDArray[np.float64]) -> Integers:
     """The category that each point falls on in its row of odds: one scale rises over all rows, i holds [i, i + 1).
 

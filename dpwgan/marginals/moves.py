@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.marginals.draws import find_on_scale
+from dpwgan.marginals.draws import draw_by_odds
 from dpwgan.marginals.groups import Marginal
 
 Groups = npt.NDArray[np.integer[Any]]
@@ -121,8 +121,7 @@ def _move(groups: Groups, attribute: int, side: _Side, sides: Sequence[_Side], *
         return
     old, given = own[moved], beside[moved]
     is_given = np.bincount(given, minlength=len(lacking)) > 0
-    places = (np.cumsum(is_given) - 1)[given]
-    new = find_on_scale(lacking[is_given], places, places + rng.random(len(moved)))
+    new = draw_by_odds(lacking[is_given], (np.cumsum(is_given) - 1)[given], rng=rng)
     moved += first
     change, cells = np.zeros(len(moved)), list[tuple[Integers, Integers]]()
     for each in sides:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.marginals.draws import find_on_scale
+from dpwgan.marginals.draws import draw_by_odds
 from dpwgan.marginals.number_tree import Intervals
 
 Floats = npt.NDArray[np.float64]
@@ -57,7 +57,7 @@ class RoundSteps:
 
     def draw(self, starts: Integers, sizes: Integers, chosen: Integers, *, rng: np.random.Generator) -> Integers:
         """Draws a level from each chosen interval, as likely as its odds are. Shapes: (m,) intervals, (n,) chosen."""
-        places = find_on_scale(self._weigh_steps(starts, sizes), chosen, chosen + rng.random(len(chosen)))
+        places = draw_by_odds(self._weigh_steps(starts, sizes), chosen, rng=rng)
         starts, sizes = starts[chosen], sizes[chosen]
         # Of a step's multiples, those that the next one divides are none of its own: so many are left of up to x.
         step, is_last = self.steps[places], places == len(self.steps) - 1
