@@ -114,7 +114,8 @@ class AttributeGroups:
         scale = self.groups[order] + np.minimum(within, 1.0)
         drawn = np.searchsorted(scale, groups + rng.random(len(groups)), side="right")
         # Sums that are off 1 by rounding must not lead into another group, nor to an interval of weight 0.
-        last = _find_last_weighted(self.weights[order], bounds)
+        weighted = np.flatnonzero(self.weights[order] > 0)
+        last = weighted[np.searchsorted(weighted, bounds[1:]) - 1]
         return order[np.clip(drawn, bounds[groups], last[groups])]
 
 
@@ -256,10 +257,3 @@ def _find_cells(attribute: Attribute, encoded: EncodedTable) -> npt.NDArray[np.i
 
 GROUPS = Derivation[EncodedTable, GroupedRows]("groups", lambda encoded, document, beside: _group(encoded, document))
 """Rows as groups of cells, by the document of a `Coarsening`; it may name attributes whose cells are kept beside."""
-
-
-def _find_last_weighted(weights: Floats, bounds: Integers) -> Integers:
-    """The last position of a positive weight in each of the runs that the bounds part."""
-    positive = np.flatnonzero(weights > 0)
-    last: Integers = positive[np.searchsorted(positive, bounds[1:]) - 1]
-    return last

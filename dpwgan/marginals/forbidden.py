@@ -83,7 +83,7 @@ def leave_out(coarsening: Coarsening, rules: Sequence[RowRule]) -> Coarsening:
                 continue
             part, ends = parts[place], np.append(parts[place].starts[1:], attribute.cells)
             cells = np.unique(np.concatenate([part.starts, ends - 1, _list_cells(attribute, rule, rule.numbers)]))
-            kept = ~_break(coarsening.spans, [attribute], [cells], rule)
+            kept = ~_tell(coarsening.spans, [attribute], [cells], rule.break_rows)
             intervals = np.searchsorted(part.starts, cells[kept], side="right") - 1
             alive = np.bincount(intervals, minlength=len(ends)) > 0
             weights = part.weights
@@ -186,7 +186,7 @@ def _judge(coarsening: Coarsening, rule: RowRule, marginal: Marginal) -> Flags |
         chosen.append(cells[part.weights[np.searchsorted(part.starts, cells, side="right") - 1] > 0])
     if math.prod(len(cells) for cells in chosen) > _MOST_ROWS:
         return None
-    kept = ~_break(coarsening.spans, attributes, chosen, rule)
+    kept = ~_tell(coarsening.spans, attributes, chosen, rule.break_rows)
     groups = np.meshgrid(*(part.find_groups(cells) for part, cells in zip(parts, chosen, strict=True)), indexing="ij")
     sizes = [part.size for part in parts]
     cells_of_groups = np.ravel_multi_index([axis.ravel()[kept] for axis in groups], sizes)
@@ -196,11 +196,6 @@ def _judge(coarsening: Coarsening, rule: RowRule, marginal: Marginal) -> Flags |
 
 def _is_short(attribute: Attribute) -> bool:
     return not attribute.levels or attribute.cells <= _FEW_CELLS
-
-
-def _break(spans: tuple[Span, ...], attributes: Sequence[Attribute], chosen: Sequence[Cells], rule: RowRule) -> Flags:
-    """Which combinations of the attributes' chosen cells break a rule. Shapes: as `_tell`."""
-    return _tell(spans, attributes, chosen, rule.break_rows)
 
 
 def _tell(

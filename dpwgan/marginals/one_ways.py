@@ -178,27 +178,29 @@ class OneWays:
         for index in self.plan.rounded:
             facts, intervals = self.plan.attributes[index], self._split(index)
             noise = _ROUND_STEPS_NOISE * self.stddev
-            if facts.first_day is None:
-                bands.append(choose_bands(intervals, zero=facts.zero_level, steps=facts.round_steps, stddev=noise))
-            else:
-                bands.append(np.zeros(1, np.int64))
+            # Days have no steps, and so one band.
+            bands.append(choose_bands(intervals, zero=facts.zero_level, steps=facts.round_steps, stddev=noise))
             alone.append(intervals.starts[intervals.sizes == 1])
         return tuple(bands), tuple(alone)
 
     def add_round_steps(self, bands: Blocks, noisy: Noisy) -> "OneWays":
         """These and the round steps, as they were released of `count_round_steps` with these bands."""
         found: dict[int, RoundSteps | DayKinds | None] = {}
-        start = 0
+        left = noisy.values.astype(np.float64)
         for index, own in zip(self.plan.rounded, bands, strict=True):
             facts, intervals = self.plan.attributes[index], self._split(index)
-            shape = (len(own), _count_kinds(facts))
-            counts = noisy.values[start : start + math.prod(shape)].reshape(shape).astype(np.float64)
-            start += math.prod(shape)
-            if facts.first_day is None:
-                steps: dict[str, Any] = {"zero": facts.zero_level, "steps": facts.round_steps}
-                found[index] = estimate_odds(counts, intervals, bands=own, **steps, stddev=noisy.stddev)
-            else:
-                found[index] = estimate_days(counts[0], intervals, first_day=facts.first_day, stddev=noisy.stddev)
+            counts, left = np.split(left, [len(own) * _count_kinds(facts)])
+            if facts.first_day is not None:
+                found[index] = estimate_days(counts, intervals, first_day=facts.first_day, stddev=noisy.stddev)
+                continue
+            found[index] = estimate_odds(
+                counts.reshape(len(own), -1),
+                intervals,
+                bands=own,
+                zero=facts.zero_level,
+                steps=facts.round_steps,
+                stddev=noisy.stddev,
+            )
         return replace(self, odds={index: odds for index, odds in found.items() if odds is not None})
 
     def _split(self, attribute: int) -> Intervals:
