@@ -218,7 +218,7 @@ def certify_pairs(rows: Rows[GroupedRows], probabilities: Probabilities, *, ledg
       share by 1/n at most, so it moves the largest difference by 1/n at most, under zero-out and under replace-one. The
       generator is final, made of earlier releases.
     Raises: PrivacyError from the ledger.
-    Source: Fine 2020, Definition of alpha-accuracy; `dpwgan.privacy.certificate`, Theorems 1 and 4.
+    Source: Fine 2020, Definition of alpha-accuracy; `dpwgan.privacy.certificate`, Theorems 1 and 2.
     """
     layout = rows.own.layout
 
