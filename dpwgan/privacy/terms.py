@@ -80,14 +80,6 @@ class AccountantChoice:
             ],
         }
 
-    def charges(self) -> tuple[Charge, ...]:
-        """Everything that the budget has to pay for: the other charges and those that were calibrated, of a row."""
-        return (*self.terms.other_charges, *self.chosen_charges)
-
-    def epsilon(self) -> float:
-        """The epsilon that the chosen accountant reports for all charges; at most the budget's."""
-        return self.terms.get_epsilon(self.accountant, self.chosen_charges)
-
 
 class _Need(NamedTuple):
     """The noise that an accountant needs; infinite, with the reason, if the budget cannot be met by it."""

@@ -14,6 +14,7 @@ from dpwgan.plan import Plan
 from dpwgan.table.encoded import TableShape
 from tests.critic.tables import make_encoded, make_plan
 from tests.plans import make_terms
+from tests.privacy.charges import get_epsilon
 
 
 def plan(*, records: int = 39_073, epsilon: float = 1.0, **asked: Any) -> Plan[TrainingDesign]:
@@ -38,7 +39,7 @@ def test_steps_are_cut_to_the_budget_when_the_noise_is_fixed():
     cut = plan(noise_multiplier=1.0, epochs=10.0, expected_batch_size=64, epsilon=0.5)
     assert free.design.steps == 6_106  # ten epochs of 39,073 rows in batches of 64, rounded up
     assert cut.design.steps < 6_106
-    assert cut.choice.epsilon() <= 0.5
+    assert get_epsilon(cut.choice) <= 0.5
 
 
 def test_plan_is_refused_when_not_one_generator_step_could_be_paid_for():

@@ -64,7 +64,7 @@ def test_budget_is_met_by_one_accountant_when_planned_by_any_rule(anchor, relati
         assert guarantee.accountant == {"paper": "amortized" if epsilon < 0.7 else "moments"}.get(rule, rule)
     assert 0.99 * epsilon < guarantee.epsilon <= epsilon
     # What was calibrated is what is charged.
-    assert list(plan.choice.charges()) == get_charges(plan)
+    assert list(plan.choice.chosen_charges) == get_charges(plan)
     # Of rho the critic has its share and the anchor the rest, at the noise that was found for both.
     scale = plan.choice.noise
     share = plan.design.settings.critic_share

@@ -21,6 +21,7 @@ from dpwgan.table.encoded import join
 from tests.ledgers import open_for_plan
 from tests.methods.runs import VARIANTS, make_table, make_variant
 from tests.methods.test_every_method import FORMAL
+from tests.privacy.charges import get_epsilon
 from tests.rows import make_run
 
 ROWS = [1, 2, 5, 20]
@@ -121,7 +122,7 @@ def test_releases_are_those_that_noise_was_calibrated_for_when_a_unit_has_rows(v
     ledger = open_for_plan(plan, no_guarantee=False)
     assert ledger.guarantee().epsilon <= 1.0
     assert ledger.guarantee().unit == unit
-    assert ledger.epsilon_reserved() == pytest.approx(plan.choice.epsilon(), rel=1e-9)
+    assert ledger.epsilon_reserved() == pytest.approx(get_epsilon(plan.choice), rel=1e-9)
     for release, held in zip(plan.releases, ledger.releases, strict=True):
         assert held == unit.scale_release(release)
         if isinstance(release.event, Gaussian):

@@ -32,6 +32,11 @@ def ask(
     return accountant.get_epsilon(list(charges), delta=delta, neighboring_relation=relation)
 
 
+def get_epsilon(choice: AccountantChoice) -> float:
+    """The epsilon of all that the budget has to pay for, by the accountant that was chosen."""
+    return choice.terms.get_epsilon(choice.accountant, choice.chosen_charges)
+
+
 def calibrate(terms: Terms, charges: Callable[[float], Iterable[Charge]]) -> AccountantChoice:
     """Calibrates releases of these charges."""
 
