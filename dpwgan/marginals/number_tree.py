@@ -27,6 +27,8 @@ from dpwgan.table.schema import FEW_LEVELS
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+Looks = Sequence[tuple[Integers, Floats]]
+"""Of intervals that cover all levels where they start, the first at 0, and their noisy counts. Shapes: (m,) each."""
 
 _FIRST_BLOCKS = 16
 """About how many blocks the first look counts at most, all of one width, unless one look takes all levels.
@@ -66,18 +68,6 @@ _BESIDE, _MOST_BESIDE = 2.5, 0.05
 
 _NEARLY_ONE = 16
 """So many levels pass for one where noise hid which of them it is."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Look:
-    """Noisy counts of intervals that cover all levels. Shapes: (m,) each; the first interval starts at 0.
-
-    Units: counts of records, each with independent noise of this `variance`.
-    """
-
-    starts: Integers
-    counts: Floats
-    variance: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -169,10 +159,10 @@ _Rule = Callable[[_Scale, Integers, Floats], Flags]
 class NumberTree:
     """The looks at one number's levels as a forest of estimates, a binary tree for each segment between public cuts."""
 
-    def __init__(self, looks: Sequence[Look], *, levels: int, cuts: Sequence[int] = ()) -> None:
-        self.levels, self._looks = levels, looks
+    def __init__(self, looks: Looks, *, variance: float, levels: int, cuts: Sequence[int] = ()) -> None:
+        """Units: counts of records, each with independent noise of this `variance`."""
+        self.levels, self._looks, self._variance = levels, looks, variance
         self._segments = _Segments(levels, cuts)
-        self._variance = looks[0].variance
 
     @cached_property
     def totals(self) -> tuple[Floats, Floats]:
@@ -336,14 +326,10 @@ class NumberTree:
     @cached_property
     def _scales(self) -> list[_Scale]:
         """Climbs from single levels to the roots."""
-        segments, starts, heights = self._segments, [], []
-        for look in self._looks:
-            starts.append(look.starts)
-            ends = np.append(look.starts[1:], self.levels)
-            heights.append(_find_heights(ends - look.starts))
-        start, height = np.concatenate(starts), np.concatenate(heights)
-        count = np.concatenate([look.counts for look in self._looks])
-        precision = np.concatenate([np.full(len(look.starts), 1.0 / look.variance) for look in self._looks])
+        segments = self._segments
+        start, count = (np.concatenate(parts) for parts in zip(*self._looks, strict=True))
+        height = np.concatenate([_find_heights(np.diff(starts, append=self.levels)) for starts, _ in self._looks])
+        precision = np.full(len(start), 1.0 / self._variance)
         scales: list[_Scale] = []
         for here in range(int(segments.heights.max()) + 1):
             mine = height == here

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from dpwgan.errors import DpwganError
 from dpwgan.marginals.day_kinds import DAY_KINDS, DayKinds, estimate_days, find_day_kinds
 from dpwgan.marginals.layout import Attribute, Cells, lay_out_attributes
-from dpwgan.marginals.number_tree import MOST_BLOCKS, Intervals, Look, NumberTree, count_looks, lay_out_first
+from dpwgan.marginals.number_tree import MOST_BLOCKS, Intervals, NumberTree, count_looks, lay_out_first
 from dpwgan.marginals.round_steps import RoundSteps, choose_bands, estimate_odds, find_steps
 from dpwgan.privacy.events import DiscreteGaussian, Laplace, round_up_stddev
 from dpwgan.privacy.ledger import Ledger
@@ -219,11 +219,8 @@ class OneWays:
     def get_tree(self, attribute: int) -> NumberTree:
         """All that is known of an attribute's levels. It has to have some."""
         facts = self.plan.attributes[attribute]
-        looks = [
-            Look(starts=starts, counts=counts[facts.codes :], variance=self.stddev**2)
-            for starts, counts in self.histograms[attribute]
-        ]
-        return NumberTree(looks, levels=facts.levels, cuts=facts.borders)
+        looks = [(starts, counts[facts.codes :]) for starts, counts in self.histograms[attribute]]
+        return NumberTree(looks, variance=self.stddev**2, levels=facts.levels, cuts=facts.borders)
 
 
 def plan_one_ways(spans: tuple[Span, ...]) -> OneWayPlan:

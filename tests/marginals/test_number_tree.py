@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpwgan.marginals import number_tree
-from dpwgan.marginals.number_tree import Intervals, Look, NumberTree, count_looks, lay_out_first
+from dpwgan.marginals.number_tree import Intervals, NumberTree, count_looks, lay_out_first
 
 
 def draw_partition(levels: int, rng: np.random.Generator, *, cuts: tuple[int, ...] = ()) -> np.ndarray:
@@ -28,14 +28,17 @@ def draw_partition(levels: int, rng: np.random.Generator, *, cuts: tuple[int, ..
     return np.array(sorted(starts))
 
 
+Look = tuple[np.ndarray, np.ndarray]
+
+
 def take_look(counts: np.ndarray, starts: np.ndarray, *, stddev: float, rng: np.random.Generator) -> Look:
     sums = np.add.reduceat(counts.astype(np.float64), starts)
-    return Look(starts=starts, counts=sums + rng.normal(0, stddev, len(starts)), variance=stddev**2)
+    return starts, sums + rng.normal(0, stddev, len(starts))
 
 
 def make_design(looks: list[Look], levels: int) -> np.ndarray:
     """One row a measured block: which levels it adds up."""
-    blocks = [block for look in looks for block in zip(look.starts, [*look.starts[1:], levels], strict=True)]
+    blocks = [block for starts, _ in looks for block in zip(starts, [*starts[1:], levels], strict=True)]
     return np.array([(np.arange(levels) >= start) & (np.arange(levels) < end) for start, end in blocks], float)
 
 
@@ -45,8 +48,8 @@ def test_estimates_are_those_of_least_squares_when_every_level_is_told_apart(lev
     counts = rng.permutation(levels) * 100.0 + 500.0
     partitions = [np.arange(levels), *(draw_partition(levels, rng, cuts=cuts) for _ in range(3))]
     looks = [take_look(counts, starts, stddev=2.0, rng=rng) for starts in partitions]
-    tree = NumberTree(looks, levels=levels, cuts=cuts)
-    design, measured = make_design(looks, levels), np.concatenate([look.counts for look in looks])
+    tree = NumberTree(looks, variance=4.0, levels=levels, cuts=cuts)
+    design, measured = make_design(looks, levels), np.concatenate([counts for _, counts in looks])
     precision = design.T @ design / 4.0
     # The totals without knowing them beforehand.
     covariance = np.linalg.inv(precision)
@@ -88,8 +91,8 @@ def test_partition_has_the_least_penalised_squares_when_compared_with_every_othe
         misfit = sum(np.sum((values[a : a + m] - values[a : a + m].mean()) ** 2) for a, m in parts)
         return float(misfit / stddev**2) + number_tree._SPLIT_PENALTY * len(parts)
 
-    look = Look(starts=np.arange(8), counts=values, variance=stddev**2)
-    intervals = NumberTree([look], levels=8).split(totals=np.array([1.0]))
+    tree = NumberTree([(np.arange(8), values)], variance=stddev**2, levels=8)
+    intervals = tree.split(totals=np.array([1.0]))
     found = list(zip(intervals.starts.tolist(), intervals.sizes.tolist(), strict=True))
     assert price(found) == pytest.approx(min(price(parts) for parts in partitions(0, 8)))
 
@@ -103,7 +106,8 @@ def test_every_look_covers_all_levels_with_nodes_and_all_records_are_shared_out(
     looks = [take_look(counts, lay_out_first(levels, cuts), stddev=stddev, rng=rng)]
     of_all = count_looks(levels, cuts)
     for look in range(1, of_all):
-        starts = NumberTree(looks, levels=levels, cuts=cuts).refine(looks_left=of_all - look)
+        tree = NumberTree(looks, variance=stddev**2, levels=levels, cuts=cuts)
+        starts = tree.refine(looks_left=of_all - look)
         assert starts[0] == 0
         assert np.all(np.diff(starts) > 0)
         assert starts[-1] < levels
@@ -115,7 +119,7 @@ def test_every_look_covers_all_levels_with_nodes_and_all_records_are_shared_out(
         assert np.all((starts - bases) % widths == 0)
         looks.append(take_look(counts, starts, stddev=stddev, rng=rng))
     totals = rng.uniform(0, 10_000, len(cuts) + 1)
-    intervals = NumberTree(looks, levels=levels, cuts=cuts).split(totals=totals)
+    intervals = NumberTree(looks, variance=stddev**2, levels=levels, cuts=cuts).split(totals=totals)
     assert intervals.starts[0] == 0
     assert np.array_equal(intervals.starts[1:], np.cumsum(intervals.sizes)[:-1])
     assert intervals.sizes.sum() == levels
@@ -147,7 +151,7 @@ def test_an_empty_stretch_is_counted_as_one_when_nothing_stands_out_in_it(levels
     first = lay_out_first(levels)
     counts = rng.normal(0, 5.0, len(first))
     counts[3] += 10_000
-    starts = NumberTree([Look(starts=first, counts=counts, variance=25.0)], levels=levels).refine(looks_left=4)
+    starts = NumberTree([(first, counts)], variance=25.0, levels=levels).refine(looks_left=4)
     width = int(first[1])
     inside = (starts >= 3 * width) & (starts < 4 * width)
     assert inside.sum() >= 16
@@ -158,9 +162,9 @@ def find_intervals(counts: np.ndarray, *, stddev: float, rng: np.random.Generato
     """What all looks together make of exact counts."""
     looks = [take_look(counts, lay_out_first(len(counts)), stddev=stddev, rng=rng)]
     for left in reversed(range(1, count_looks(len(counts)))):
-        starts = NumberTree(looks, levels=len(counts)).refine(looks_left=left)
+        starts = NumberTree(looks, variance=stddev**2, levels=len(counts)).refine(looks_left=left)
         looks.append(take_look(counts, starts, stddev=stddev, rng=rng))
-    return NumberTree(looks, levels=len(counts)).split(totals=np.array([counts.sum()]))
+    return NumberTree(looks, variance=stddev**2, levels=len(counts)).split(totals=np.array([counts.sum()]))
 
 
 @pytest.mark.parametrize("told", [True, False], ids=["as it is", "broken twin: noise beside a level is records"])
@@ -194,7 +198,7 @@ def test_a_few_levels_side_by_side_pass_for_one_that_has_all_records(place, clea
     starts = np.array([0, *2 ** np.arange(1, 12)])
     counts = np.array([15.0, -10, 12, -15, 10, -12, 10, 15, -10, -15, 48, -40])
     counts[place] += 1_000
-    tree = NumberTree([Look(starts=starts, counts=counts, variance=100.0)], levels=1 << 12)
+    tree = NumberTree([(starts, counts)], variance=100.0, levels=1 << 12)
     found = tree.split(totals=np.array([1_000.0]))
     assert (found.masses[found.starts != starts[place]].sum() == 0.0) == cleared
 
@@ -263,14 +267,14 @@ def test_what_ends_amid_a_block_does_not_go_on_into_the_noise_beyond(ends, monke
 
 def test_a_tail_goes_on_to_the_end_of_the_range_alone():
     starts, levels = np.array([0, 1, *2 ** np.arange(1, 8)]), 160
-    tree = NumberTree([Look(starts=starts, counts=2.0 ** -np.arange(9), variance=1e-12)], levels=levels)
+    tree = NumberTree([(starts, 2.0 ** -np.arange(9))], variance=1e-12, levels=levels)
     assert tree._tails[-1] == pytest.approx(2.0**-8 * (160 - 128) / 128)
     assert tree._tails[-2] == pytest.approx(2.0**-7)
 
 
 def test_mere_noise_below_all_records_is_cleared_even_where_it_falls_off_like_a_tail():
     counts = np.array([2.0, 8, 3, 3, 1, 1, 1, 1, *[0.0] * 16, *[1_000] * 8])
-    tree = NumberTree([Look(starts=np.arange(32), counts=counts, variance=25.0)], levels=32)
+    tree = NumberTree([(np.arange(32), counts)], variance=25.0, levels=32)
     assert not np.isnan(tree._tails[-1])
     found = tree.split(totals=np.array([8_000.0]))
     assert found.masses[found.starts < 24].sum() == 0.0
