@@ -108,7 +108,6 @@ def fit_anchor(
     Privacy: each release is charged before it reads rows; the rest is post-processing.
     Raises: PrivacyError from the ledger.
     """
-    fits = design.fit_ticks > 0
     if rows.shared:
         threads = 1  # a process with connections to others is not one to fork
     table = release_groups(
@@ -123,11 +122,11 @@ def fit_anchor(
         answer_stddev=design.answer_stddev,
         detailed=design.detailed,
     )
-    information = CodeInformation(weight=design.information_weight * table.records)
     layout = table.layout
-    if not fits:
+    if not design.fit_ticks:
         progress(1, 1, ledger.epsilon_spent())
         return FittedAnchor(table=table, losses=[table.measured], generator=Mixture(layout.sizes, table.logits))
+    information = CodeInformation(weight=design.information_weight * table.records)
     losses: list[ReleasedLoss] = [table.measured, information]
     if table.prior is not None:
         losses.append(table.prior)

@@ -52,22 +52,21 @@ def balance(
     Privacy: post-processing of the mixture.
     Source: Voas and Williamson 2000 (tables of rows by combinatorial optimisation; here the rows are a mixture's).
     """
-    rows, width = len(codes), probabilities.shape[1]
-    starts = np.array(GroupLayout(sizes).starts)
-    missing, price = _compare(groups + starts, codes, probabilities, sizes=sizes, empty=empty)
+    rows, layout = len(codes), GroupLayout(sizes)
+    width, starts = layout.width, np.array(layout.starts)
+    missing, price = _compare(groups + starts, codes, probabilities, layout=layout, empty=empty)
     at_once = max(1, round(_AT_ONCE * rows**0.5))
     mending = _MENDING_SWEEPS if empty else 0
-    for sweep, attribute in itertools.product(range(mending + sweeps), range(len(sizes))):
-        start, size = int(starts[attribute]), sizes[attribute]
+    for sweep, attribute in itertools.product(range(mending + sweeps), range(layout.attributes)):
         chosen = find_rows(groups, empty) if sweep < mending else np.arange(rows)
         others = np.empty(rows, np.int64)
-        others[chosen] = draw_by_odds(probabilities[:, start : start + size], codes[chosen], rng=rng)
+        others[chosen] = draw_by_odds(probabilities[:, layout.get_slice(attribute)], codes[chosen], rng=rng)
         order = rng.permutation(chosen)
         for first in range(0, len(chosen), at_once):
             moved = order[first : first + at_once]
             moved = moved[others[moved] != groups[moved, attribute]]
             beside = groups[moved] + starts
-            old, new = beside[:, attribute], start + others[moved]
+            old, new = beside[:, attribute], starts[attribute] + others[moved]
             gone, come = old[:, np.newaxis] * width + beside, new[:, np.newaxis] * width + beside
             change = price[come] * (1 - 2 * missing[come]) + price[gone] * (1 + 2 * missing[gone])
             better = change.sum(axis=1) < 0
@@ -87,17 +86,15 @@ def find_rows(groups: npt.NDArray[np.integer[Any]], empty: Zeros) -> Integers:
 
 
 def _compare(
-    places: Integers, codes: Integers, probabilities: npt.NDArray[np.float32], *, sizes: Sequence[int], empty: Zeros
+    places: Integers, codes: Integers, probabilities: npt.NDArray[np.float32], *, layout: GroupLayout, empty: Zeros
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """How often each pair of groups is missing, and what the square of that costs: nothing within an attribute.
 
     Shapes: (width * width,) each, of the places of both groups.
     """
-    width = probabilities.shape[1]
     weights = np.bincount(codes, minlength=len(probabilities))[:, np.newaxis]
     missing = (probabilities * weights.astype(np.float64)).T @ probabilities.astype(np.float64)
     price = 1.0 / (missing + 1.0)
-    layout = GroupLayout(sizes)
     for pair, flags in empty.items():
         own, others = map(layout.get_slice, pair)
         for cells, value in ((missing, 0.0), (price, _PRICE_OF_EMPTY)):
@@ -106,6 +103,6 @@ def _compare(
     for attribute in range(layout.attributes):
         piece = layout.get_slice(attribute)
         price[piece, piece] = 0.0
-        pairs = places[:, attribute, np.newaxis] * width + places
-        missing -= np.bincount(pairs.ravel(), minlength=width * width).reshape(width, width)
+        pairs = places[:, attribute, np.newaxis] * layout.width + places
+        missing -= np.bincount(pairs.ravel(), minlength=missing.size).reshape(missing.shape)
     return missing.ravel().astype(np.float32), price.ravel().astype(np.float32)

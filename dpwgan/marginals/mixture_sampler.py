@@ -141,14 +141,12 @@ class MixtureSampler:
         # A few rows have fewer codes than there are.
         used, places = np.unique(codes, return_inverse=True)
         draws, probabilities = SystematicDraws(places, count=len(used)), self.probabilities[used]
+        layout = GroupLayout(self.coarsening.sizes)
         groups: npt.NDArray[np.integer[Any]]
-        kind = np.min_scalar_type(max(self.coarsening.sizes) - 1)
-        groups = np.empty((len(codes), len(self.coarsening.sizes)), kind, order="F")
-        start = 0
-        for attribute, size in enumerate(self.coarsening.sizes):
-            table = probabilities[:, start : start + size].astype(np.float64)
+        groups = np.empty((len(codes), layout.attributes), np.min_scalar_type(max(layout.sizes) - 1), order="F")
+        for attribute in range(layout.attributes):
+            table = probabilities[:, layout.get_slice(attribute)].astype(np.float64)
             groups[:, attribute] = draws.draw(table, rng=rng)
-            start += size
         return groups
 
     def save(self, directory: Path) -> None:

@@ -53,9 +53,9 @@ class PublicPrior:
     def __init__(
         self, groups: npt.NDArray[np.integer[Any]], views: Views, *, one_ways: Sequence[Floats], stddev: float
     ) -> None:
-        """Shapes: `groups` (public rows, attributes); `one_ways[a]` (size of a,). Units: `stddev` is that of the noise
+        """Shapes: `groups` (public rows, attributes); `one_ways[a]` (size of a,).
 
-        on an answer's share.
+        Units: `stddev` is that of the noise on an answer's share.
         """
         from scipy import sparse  # here, because a plan needs none of it
 

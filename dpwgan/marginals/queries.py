@@ -124,9 +124,9 @@ class QueryDiscriminator:
         generator to beat is the one that has every attribute by itself. Each pair is one selection and one answer; with
         a prior the first is the one on which that is worst, so that a table which misleads is found out.
         """
-        shares = np.concatenate([np.asarray(one_way) for one_way in one_ways]).astype(np.float32)
+        shares = np.concatenate(one_ways).astype(np.float32)
         independent = np.outer(shares, shares)
-        variances = np.square(np.concatenate([np.asarray(stddev) for stddev in stddevs]))
+        variances = np.square(np.concatenate(stddevs))
 
         def score_against(pairs: npt.NDArray[np.floating[Any]]) -> Counts:
             return self._score_pairs(lambda left, right: pairs[left, right], one_ways=(shares, variances))
@@ -213,10 +213,9 @@ class QueryDiscriminator:
         views = self._views
         named = [[(views.attribute_of[view], views.width_of[view]) for view in marginal] for marginal in marginals]
         flat = self._rows.sum(MARGINALS, argument=named)
-        pieces = np.split(flat, np.cumsum([self._views.count_cells(marginal) for marginal in marginals])[:-1])
-        shapes = [[self._views.sizes[view] for view in marginal] for marginal in marginals]
-        for marginal, piece, shape in zip(marginals, pieces, shapes, strict=True):
-            self._larger[marginal] = piece.reshape(shape)
+        pieces = np.split(flat, np.cumsum([views.count_cells(marginal) for marginal in marginals])[:-1])
+        for marginal, piece in zip(marginals, pieces, strict=True):
+            self._larger[marginal] = piece.reshape([views.sizes[view] for view in marginal])
 
     @functools.cached_property
     def _candidates(self) -> list[Edge]:
