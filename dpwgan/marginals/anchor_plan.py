@@ -365,12 +365,11 @@ class AnchorDesign:
 
     def summary(self) -> dict[str, Any]:
         """The settings, those asked for and those chosen, as JSON-able pairs."""
-        chosen = {"rounds": self.rounds, "ways": self.ways} if self.kind == "queries" else {}
         if self.kind == "one-ways":
             return {"one_ways_noise_multiplier": self.one_ways_noise_multiplier}
         return {
             **{key: value for key, value in asdict(self.settings).items() if value is not None},
-            **chosen,
+            **({"rounds": self.rounds, "ways": self.ways} if self.kind == "queries" else {}),
             "fit_steps": self.fit_steps,
             "fit_learning_rate": self.fit_learning_rate,
             "information_weight": self.information_weight,

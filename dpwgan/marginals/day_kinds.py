@@ -22,8 +22,8 @@ from dpwgan.marginals.round_steps import match_totals
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-_WEEKDAYS = 7
-DAY_KINDS = _WEEKDAYS + 3
+_WEEKDAYS, _ALL_PLACES = 7, (True,) * 3
+DAY_KINDS = _WEEKDAYS + len(_ALL_PLACES)
 """Monday to Sunday, the first, the 15th and the last of a month."""
 
 _THURSDAY = 3  # that the first of January 1970 was
@@ -86,9 +86,7 @@ class DayKinds:
         return cls(first_day=int(document["first_day"]), levels=levels, places=places, odds=odds)
 
 
-def find_day_kinds(
-    levels: Integers, *, first_day: int, places: Sequence[bool] = (True,) * (DAY_KINDS - _WEEKDAYS)
-) -> Integers:
+def find_day_kinds(levels: Integers, *, first_day: int, places: Sequence[bool] = _ALL_PLACES) -> Integers:
     """The kind of the day at each level. Shapes: (n,). `places`: those in the month that make one."""
     days = levels + first_day
     dates = days.astype("datetime64[D]")
@@ -112,12 +110,8 @@ def estimate_days(counts: Floats, intervals: Intervals, *, first_day: int, stdde
         return None
     starts, sizes = intervals.starts[used], intervals.sizes[used]
     shares = intervals.masses[used] / intervals.masses[used].sum()
-    all_kinds = DayKinds(
-        first_day=first_day,
-        levels=int(intervals.sizes.sum()),
-        places=(True,) * (DAY_KINDS - _WEEKDAYS),
-        odds=np.ones(DAY_KINDS),
-    )
+    levels, odds = int(intervals.sizes.sum()), np.ones(DAY_KINDS)
+    all_kinds = DayKinds(first_day=first_day, levels=levels, places=_ALL_PLACES, odds=odds)
     by_chance = (shares / sizes) @ all_kinds.count(starts, sizes)
     weekdays = np.arange(DAY_KINDS) < _WEEKDAYS
     if not np.all(by_chance[weekdays]):

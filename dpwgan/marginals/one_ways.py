@@ -15,7 +15,6 @@ Source: Hay, Rastogi, Miklau, Suciu 2010, arXiv:0904.0942 (hierarchical histogra
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from dpwgan.marginals.layout import Attribute, Cells, lay_out_attributes
 from dpwgan.marginals.number_tree import MOST_BLOCKS, Intervals, NumberTree, count_looks, lay_out_first
 from dpwgan.marginals.round_steps import RoundSteps, choose_bands, estimate_odds, find_steps
 from dpwgan.privacy.events import DiscreteGaussian, Laplace, round_up_stddev
+from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Noisy, Release
 from dpwgan.table.encoded import EncodedTable, Span
@@ -338,26 +338,32 @@ def measure_one_ways(rows: Rows[EncodedTable], plan: OneWayPlan, *, ledger: Ledg
         name, blocks = name_look(label, look), measured.choose_blocks(look)
         if look and ledger.journal.has_lost(name):
             continue
-        kept = ledger.keep(
-            name, partial(_release_counts, rows, ONE_WAYS, {"look": look}, blocks, ledger, name), dispensable=look > 0
-        )
-        measured = measured.add(look, blocks, Noisy(values=kept["counts"], stddev=float(kept["stddev"])))
+        noisy = _release(rows, ONE_WAYS, {"look": look}, blocks, ledger=ledger, label=name, dispensable=look > 0)
+        measured = measured.add(look, blocks, noisy)
     if plan.rounded and not ledger.journal.has_lost(ROUND_STEPS_LABEL):
         bands, alone = measured.choose_bands()
-        release = partial(_release_counts, rows, ROUND_STEPS, {}, (*bands, *alone), ledger, ROUND_STEPS_LABEL)
-        kept = ledger.keep(ROUND_STEPS_LABEL, release, dispensable=True)
-        measured = measured.add_round_steps(bands, Noisy(values=kept["counts"], stddev=float(kept["stddev"])))
+        places = (*bands, *alone)
+        noisy = _release(rows, ROUND_STEPS, {}, places, ledger=ledger, label=ROUND_STEPS_LABEL, dispensable=True)
+        measured = measured.add_round_steps(bands, noisy)
     return measured
 
 
-def _release_counts(
+def _release(
     rows: Rows[EncodedTable],
     counts: Sum[EncodedTable],
     facts: dict[str, int],
     blocks: Blocks,
+    *,
     ledger: Ledger,
     label: str,
-) -> dict[str, npt.NDArray[Any]]:
+    dispensable: bool,
+) -> Noisy:
+    """Releases counts, or takes them from the run's checkpoint."""
     argument, array = {**facts, "sizes": [len(own) for own in blocks]}, np.concatenate(blocks).astype(np.float64)
-    noisy = ledger.release(label, lambda: rows.sum(counts, argument=argument, array=array).astype(np.int64))
-    return {"counts": noisy.values, "stddev": np.array(noisy.stddev)}
+
+    def act() -> Arrays:
+        noisy = ledger.release(label, lambda: rows.sum(counts, argument=argument, array=array).astype(np.int64))
+        return {"counts": noisy.values, "stddev": np.array(noisy.stddev)}
+
+    kept = ledger.keep(label, act, dispensable=dispensable)
+    return Noisy(values=kept["counts"], stddev=float(kept["stddev"]))
