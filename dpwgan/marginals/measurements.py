@@ -191,9 +191,6 @@ class MeasuredMarginals:
     def __iter__(self) -> Iterator[Marginal]:
         return iter(self._shares)
 
-    def __len__(self) -> int:
-        return len(self._shares)
-
     def add(self, marginal: Marginal, shares: npt.ArrayLike, *, stddev: npt.ArrayLike) -> None:
         """Adds an answer. Units: `shares` and the `stddev` of their noise are fractions of the records."""
         answer = np.asarray(shares, np.float64)

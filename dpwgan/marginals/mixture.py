@@ -217,8 +217,8 @@ def fit_on(
     learning_rate: float,
     journal: Journal,
     tick: "FitProgress",
-    threads: int | None = 1,
-    meanwhile: Callable[[], None] | None = None,
+    threads: int | None,
+    meanwhile: Callable[[], None] | None,
 ) -> None:
     """Fits a generator for the last time, from where an earlier life of the run left it. Privacy: post-processing."""
     kept = journal.recall("generator")

@@ -87,8 +87,8 @@ class QueryDiscriminator:
         most_ways: int,
         most_cells: int,
         ledger: Ledger,
-        prior: PublicPrior | None = None,
-        threads: int | None = 1,
+        prior: PublicPrior | None,
+        threads: int | None,
     ) -> None:
         """Counts nothing yet: pairs are counted with the first question, larger marginals as they become candidates.
 

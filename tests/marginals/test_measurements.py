@@ -85,7 +85,6 @@ def test_answers_are_a_part_of_all_pairs_when_some_groups_are_asked_for():
 def test_loss_slopes_as_finite_differences_do_when_marginals_have_one_to_four_attributes(marginals):
     measured, said = measure(marginals, views=VIEWS, seed=4)
     assert list(measured) == marginals
-    assert len(measured) == len(marginals)
     probabilities = make_probabilities(3, sizes=SIZES, seed=5).astype(np.float64)
     gradient = add_up_gradients([measured], probabilities)  # type: ignore[arg-type]
     slope = find_slope(lambda at: loss_by_loop(at, said, VIEWS), probabilities)
@@ -163,7 +162,7 @@ def test_marginal_is_the_mean_by_precision_when_it_is_measured_again():
     precisions = 1 / stddevs**2
     expected = np.tensordot(precisions, answers, axes=1) / precisions.sum()
     assert measured.get_shares((0, 2)) == pytest.approx(expected, rel=1e-6)
-    assert len(measured) == 1
+    assert len([*measured]) == 1
     probabilities = make_probabilities(4, sizes=SIZES, seed=7)
     slope = slope_by_loop(probabilities.astype(np.float64), {(0, 2): (expected, precisions.sum() ** -0.5)})
     assert add_up_gradients([measured], probabilities) == pytest.approx(slope, rel=1e-3, abs=1e-4 * np.abs(slope).max())

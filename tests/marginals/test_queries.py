@@ -72,7 +72,7 @@ def make_discriminator(
     kind: type[QueryDiscriminator] = QueryDiscriminator,
     **more: Any,
 ) -> QueryDiscriminator:
-    limits = {"most_ways": 2, "most_cells": 100_000, "prior": None, **more}
+    limits = {"most_ways": 2, "most_cells": 100_000, "prior": None, "threads": 1, **more}
     measured = MeasuredMarginals(Views(layout, ordered)) if measured is None else measured
     for marginal in asked:
         measured.add(marginal, np.zeros([layout.sizes[attribute] for attribute in marginal]), stddev=1.0)
