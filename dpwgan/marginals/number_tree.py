@@ -182,12 +182,8 @@ class NumberTree:
         of rates and list prices, but for what noise explains, the others have none.
         `totals`: how many records there are in each segment.
         """
-
-        def goes_on(scale: _Scale, places: Integers, masses: Floats) -> Flags:
-            flags: Flags = scale.is_split[places]
-            return flags
-
-        return self._clear_beside(self._descend(totals, goes_on, tails=self._tails))
+        found = self._descend(totals, lambda scale, places, masses: scale.is_split[places], tails=self._tails)
+        return self._clear_beside(found)
 
     def _clear_beside(self, found: Intervals) -> Intervals:
         """Gives all to the levels that stand out, if they are few of many and noise explains what lies beside them."""

@@ -44,8 +44,8 @@ class PrivacyGuarantee:
         """
         if self.neighboring_relation is NeighboringRelation.REPLACE_ONE:
             return self.epsilon, self.delta
-        # e^700 is near the largest float; the product is then far above 1 for any delta that is not absurd.
         if self.delta == 0:
             return math.nextafter(2 * self.epsilon, math.inf), 0.0
+        # e^700 is near the largest float; the product is then far above 1 for any delta that is not absurd.
         growth = math.exp(self.epsilon) if self.epsilon < 700 else math.inf
         return math.nextafter(2 * self.epsilon, math.inf), min(1.0, (1 + growth) * self.delta * (1 + 1e-15))

@@ -18,9 +18,9 @@ class Release:
     """One line of a plan: what is released, how often at most, and what one record can move of it.
 
     `mechanism` says in words what is done; `details` are public facts that the claim prints beside it.
-    Privacy: noise is `event` times `sensitivity`, and nothing else decides it; a discrete Gaussian holds its
-      stddev itself. Whoever computes the exact values
-      vouches for the sensitivity under zero-out; the event holds how much more a replaced record can move.
+    Privacy: noise is `event` times `sensitivity`, and nothing else decides it; a discrete Gaussian holds its stddev
+      itself. Whoever computes the exact values vouches for the sensitivity under zero-out; the event holds how much
+      more a replaced record can move.
     Units: `sensitivity` has the unit of what is released: L2 under Gaussian noise, L1 under Laplace noise, the trace
       under Wishart noise, the score of a selection. It is 1 where nothing has a unit: lists of cells, and what is not
       protected at all.

@@ -38,8 +38,7 @@ def select_categories(
 
     Privacy: the event's (epsilon, delta) under `neighboring_relation`, proved in the module. `counts` holds how many
       records hold each token; each record is counted at most once in all, and a unit of several rows as group privacy
-      says. Zero-out takes half the noise of replace-one.
-      Tokens are sorted, so their order tells nothing.
+      says. Zero-out takes half the noise of replace-one. Tokens are sorted, so their order tells nothing.
     Raises: PrivacyError if epsilon is too small for the noise's grid, or a count is not a whole number of at least 0.
     Source: Korolova et al. 2009 (WWW); Balcer and Vadhan 2019, arXiv:1709.05396; the module's proof.
     """
