@@ -58,7 +58,7 @@ def run(arguments: list[str]) -> tuple[int, dict[str, dict[str, float]]]:
         return noting
 
     with ExitStack() as stack:
-        for name in ("draft", "to_encoded"):
+        for name in ("draft", "draw_cells"):
             stack.enter_context(mock.patch.object(MixtureSampler, name, note_draws(getattr(MixtureSampler, name))))
         for name in ("read", "write"):
             stack.enter_context(mock.patch.object(pipeline, name, note(name, getattr(pipeline, name))))

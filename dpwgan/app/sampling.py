@@ -167,7 +167,7 @@ class RowSource:
             yield from ((part, np.zeros(part.records, np.int64)) for part in self._fitted.sample(records, rng=rng))
             return
         for own in model.list_drafts(records, rng=rng) if draft is None else [draft]:
-            yield model.to_encoded(own, rng=rng), own.codes
+            yield model.draw_cells(own.groups, rng=rng), own.codes
 
     def _mend(self, model: MixtureSampler, drawn: _Drawn, *, rng: np.random.Generator) -> Codes:
         """Mends rows of codes in place, and says how many broke each rule when all that moves no share was done."""
@@ -197,7 +197,8 @@ class RowSource:
         """
         tried = _count_tries(len(rest))
         rows = drawn.take(np.repeat(rest, tried))
-        others = model.draw_again(rows.encoded, rng=rng) if within_groups else model.draw_of(rows.codes, rng=rng)
+        groups = model.coarsening.to_groups(rows.encoded) if within_groups else model.draw_groups(rows.codes, rng=rng)
+        others = model.draw_cells(groups, rng=rng)
         for rule, own in zip(self._encoder.rules.rules, rows.broken, strict=False):
             self._encoder.exchange(rows.encoded, others, rule.columns, own)
         rows = self._judge(rows.encoded, rows.codes, rng=rng)

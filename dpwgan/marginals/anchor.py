@@ -181,7 +181,7 @@ def fit_anchor(
 
     def compare() -> Arrays:
         sampler = MixtureSampler(probabilities=generator.probabilities(), coarsening=table.coarsening)
-        drafted = sampler.to_encoded(sampler.draft(DRAFTED_ROWS, rng=drafting), rng=drafting)
+        drafted = sampler.draw_cells(sampler.draft(DRAFTED_ROWS, rng=drafting).groups, rng=drafting)
         ask = partial(ask_for_comparisons, rows, table.coarsening, drafted, ledger=ledger)
         return ask(numbers=design.compared, records=table.records, times=design.comparisons, rng=drafting).pack()
 

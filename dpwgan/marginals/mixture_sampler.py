@@ -82,15 +82,7 @@ class MixtureSampler:
         Source: Madow and Madow 1944 (systematic sampling).
         """
         for draft in self.list_drafts(records, rng=rng):
-            yield self.to_encoded(draft, rng=rng)
-
-    def draw_again(self, encoded: EncodedTable, *, rng: np.random.Generator) -> EncodedTable:
-        """Draws other rows of the same groups of cells. Privacy: post-processing."""
-        return self._draw_cells(self.coarsening.to_groups(encoded), rng=rng)
-
-    def draw_of(self, codes: npt.NDArray[np.int64], *, rng: np.random.Generator) -> EncodedTable:
-        """Draws a row of each code. Shapes: (n,). Privacy: post-processing."""
-        return self._draw_cells(self.draw_groups(codes, rng=rng), rng=rng)
+            yield self.draw_cells(draft.groups, rng=rng)
 
     def count_together(self, rows: int) -> int:
         """Of how many of so many rows a draft should be: all, or like parts of them."""
@@ -117,11 +109,8 @@ class MixtureSampler:
             move_rows(groups, self.answers, sweeps=moves, rng=rng)
         return Draft(codes, groups)
 
-    def to_encoded(self, draft: Draft, *, rng: np.random.Generator) -> EncodedTable:
-        """Draws cells of the groups of a draft. Privacy: post-processing."""
-        return self._draw_cells(draft.groups, rng=rng)
-
-    def _draw_cells(self, groups: npt.NDArray[np.integer[Any]], *, rng: np.random.Generator) -> EncodedTable:
+    def draw_cells(self, groups: npt.NDArray[np.integer[Any]], *, rng: np.random.Generator) -> EncodedTable:
+        """Draws cells of rows of groups. Shapes: (n, attributes). Privacy: post-processing."""
         encoded = self.coarsening.to_encoded(groups, rng=rng)
         self.comparisons.redraw(encoded, self.coarsening, rng=rng)
         self.details.redraw(encoded, self.coarsening, rng=rng)

@@ -275,7 +275,7 @@ def test_codes_are_told_apart_within_their_groups_when_they_are_many(monkeypatch
 
     def count_absurd(sampler: MixtureSampler) -> float:
         (drawn,) = sampler.sample(2_000, rng=np.random.default_rng(1))
-        again = sampler.draw_again(drawn, rng=np.random.default_rng(2))
+        again = sampler.draw_cells(sampler.coarsening.to_groups(drawn), rng=np.random.default_rng(2))
         return max(float(np.mean(rows.codes[:, 0] != rows.codes[:, 1])) for rows in (drawn, again))
 
     assert count_absurd(sampler) < 0.4
@@ -355,7 +355,7 @@ def test_numbers_are_compared_when_there_are_several_of_a_unit(monkeypatch):
 
     def count_same(sampler: MixtureSampler) -> float:
         (drawn,) = sampler.sample(1_000, rng=np.random.default_rng(1))
-        again = sampler.draw_again(drawn, rng=np.random.default_rng(2))
+        again = sampler.draw_cells(sampler.coarsening.to_groups(drawn), rng=np.random.default_rng(2))
         return min(float(np.mean(rows.numbers[:, 0] == rows.numbers[:, 1])) for rows in (drawn, again))
 
     assert count_same(sampler) > 0.95
