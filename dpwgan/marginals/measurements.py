@@ -152,11 +152,8 @@ def answer_pairs(probabilities: Probabilities, left: slice = slice(None), right:
 
 
 def answer_marginal(probabilities: Probabilities, marginal: Marginal, views: Views) -> Probabilities:
-    """The share of rows in every cell of a marginal of views. Shapes: the result has one axis a view."""
+    """The share of rows in every cell of a marginal of two views or more. Shapes: the result has one axis a view."""
     factors = [views.take(probabilities.T, view) for view in marginal]
-    if len(factors) == 1:
-        mean: Probabilities = factors[0].mean(axis=1)
-        return mean
     last = np.ascontiguousarray(factors[-1])
     answers: Probabilities = multiply_rows(last, _multiply(factors[:-1]), scale=1.0 / len(probabilities)).T
     return answers.reshape([len(factor) for factor in factors])

@@ -100,7 +100,9 @@ def loss_of(measured: MeasuredMarginals, probabilities: npt.NDArray[np.floating]
     """Half the sum of squared errors over the variances that answers are kept with, marginal by marginal in float64."""
     loss, exact = 0.0, probabilities.astype(np.float64)
     for marginal in measured:
-        error = answer_marginal(exact, marginal, measured.views) - measured.get_shares(marginal)
+        one_way = measured.views.take(exact.T, marginal[0]).mean(axis=1)
+        answer = answer_marginal(exact, marginal, measured.views) if len(marginal) > 1 else one_way
+        error = answer - measured.get_shares(marginal)
         loss += 0.5 * float((measured._weights[marginal] * error**2).sum())
     return loss
 

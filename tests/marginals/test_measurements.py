@@ -53,7 +53,7 @@ def test_counts_are_those_of_a_loop_when_every_row_is_looked_at(marginal):
         assert np.array_equal(pairs[piece, piece], np.diag(expected))
 
 
-@pytest.mark.parametrize("marginal", MARGINALS)
+@pytest.mark.parametrize("marginal", [marginal for marginal in MARGINALS if len(marginal) > 1])
 def test_answers_are_those_of_explicit_sums_when_codes_are_random(marginal):
     probabilities = make_probabilities(17, sizes=SIZES, seed=3)
     expected = answer_by_loop(probabilities, marginal, LAYOUT)
