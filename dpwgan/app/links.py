@@ -92,7 +92,7 @@ def _find_shares(noisy: Counts, cells: PairCells, drawn: pl.Series, kinds: Codes
     found = list[float]()
     for own, expected in zip(*(part.reshape(-1, cells.of_kinds) for part in (noisy, by_chance)), strict=True):
         total = max(float(own.sum()), stddev)
-        told = denoise(own, expected * (total / expected.sum()), stddev=stddev, ordered=[cells.has_order])
+        told, _ = denoise(own, expected * (total / expected.sum()), stddev=stddev, ordered=[cells.has_order])
         found += (project_on_simplex(told, np.ones(len(told)), total=total) / total).tolist()
     return found
 

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.marginals.fitted_prior import RATIO, take_means
+from dpwgan.marginals.fitted_prior import RATIO, Posterior, take_posterior
+from dpwgan.marginals.settled import draw_to_columns
 from dpwgan.marginals.views import join_neighbours, part_neighbours
 
 Counts = npt.NDArray[np.float64]
@@ -28,13 +29,15 @@ _ODDS = np.exp(-np.square(np.log(np.maximum(_NEAR, 0.1))) / 2.0)
 _FIRST_ODDS = np.append((1.0 - _SELDOM) * _ODDS / _ODDS.sum(), _SELDOM)
 # Below it a sum is none, to divide by.
 _LEAST_SUM = 1e-12
+# What the stddev of a cell is taken to be at least, over that of its noise: the prior is fitted, and may be wrong.
+_LEAST_STDDEV = 0.5
 # The least share of a half's possible variance that it is taken to have: halves hardly ever are just as expected.
 _LEAST_SPREAD = 0.05
 # Where blocks begin, on the first and on other axes, in eighths of an axis: their mean has no edges of blocks in it.
 _OFFSETS = ((0, 0), (1, 1), (2, 1), (1, 2), (3, 3), (2, 3))
 
 
-def denoise(noisy: Counts, expected: Counts, *, stddev: float, ordered: Sequence[bool]) -> Counts:
+def denoise(noisy: Counts, expected: Counts, *, stddev: float, ordered: Sequence[bool]) -> tuple[Counts, Counts]:
     """Noisy counts of a marginal without what noise explains.
 
     Cells are drawn towards what blocks of neighbours say of them, and these towards what was expected. `ordered`: which
@@ -43,25 +46,29 @@ def denoise(noisy: Counts, expected: Counts, *, stddev: float, ordered: Sequence
     """
     centre = take_sums(noisy, expected)
     axes = [axis for axis, has_order in enumerate(ordered) if has_order]
-    if not axes:
-        return draw_to_multiples(noisy, centre, stddev=stddev)
-    centre = np.mean([_descend(noisy, centre, stddev=stddev, axes=axes, eighths=at) for at in _OFFSETS], axis=0)
-    return draw_towards(noisy, centre, stddev=stddev)
+    cells = draw_to_multiples(noisy, centre, stddev=stddev)
+    if axes:
+        blocks = np.mean([_descend(noisy, centre, stddev=stddev, axes=axes, eighths=at) for at in _OFFSETS], axis=0)
+        drawn = draw_towards(noisy, blocks, stddev=stddev)
+        cells = Posterior(drawn, np.full(drawn.shape, stddev**2), cells.evidence)
+    if noisy.ndim == 2:
+        cells = draw_to_columns(noisy, expected, cells, stddev=stddev)
+    return cells.means, np.clip(np.sqrt(cells.variances), _LEAST_STDDEV * stddev, stddev)
 
 
-def draw_to_multiples(noisy: Counts, expected: Counts, *, stddev: float) -> Counts:
+def draw_to_multiples(noisy: Counts, expected: Counts, *, stddev: float) -> Posterior:
     """Draws noisy counts towards multiples of expected ones, each as often met as all counts together say.
 
     Of columns that determine each other most cells are empty and few hold many times what was expected; columns that
     hardly hang together keep what was expected, and empty cells do not fill with noise.
-    Shapes: all alike. Units: counts of records. Source: `take_means`.
+    Shapes: all alike. Units: counts of records. Source: `take_posterior`.
     """
     counts, centre = noisy.ravel(), np.maximum(expected, _LEAST_SUM).ravel()
     elsewhere = np.maximum((_ANYWHERE * stddev) ** 2, np.square(counts - centre))
-    means = take_means(
+    found = take_posterior(
         counts, stddev=stddev, scales=centre, multiples=_MULTIPLES, first_odds=_FIRST_ODDS, elsewhere=elsewhere
     )
-    return means.reshape(noisy.shape)
+    return Posterior(*(part.reshape(noisy.shape) for part in found))
 
 
 def draw_towards(noisy: Counts, expected: Counts, *, stddev: float | Counts) -> Counts:

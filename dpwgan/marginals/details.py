@@ -26,6 +26,7 @@ from dpwgan.marginals.loss import Probabilities
 from dpwgan.marginals.markov_tree import Edge
 from dpwgan.marginals.measurements import GroupedRows, answer_pairs
 from dpwgan.marginals.queries import ANSWER_LABEL, SELECTION_LABEL, expect_gains
+from dpwgan.marginals.settled import draw_to_columns
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.rows import Rows, Sum
@@ -251,8 +252,9 @@ def ask_for_details(
 
 def _lift(answers: Sequence[Counts], expected: Counts, *, stddev: float) -> Lifts:
     """How many times as much as was expected answers say on the mean, but for what noise explains."""
-    drawn = draw_to_multiples(np.mean(answers, axis=0), expected, stddev=stddev / math.sqrt(len(answers)))
-    lifts: Counts = np.clip(drawn / np.maximum(expected, _LEAST_COUNT), _LEAST_LIFT, 1.0 / _LEAST_LIFT)
+    answer, noise = np.mean(answers, axis=0), stddev / math.sqrt(len(answers))
+    drawn = draw_to_columns(answer, expected, draw_to_multiples(answer, expected, stddev=noise), stddev=noise)
+    lifts: Counts = np.clip(drawn.means / np.maximum(expected, _LEAST_COUNT), _LEAST_LIFT, 1.0 / _LEAST_LIFT)
     return lifts.astype(np.float32)
 
 

@@ -1,8 +1,10 @@
-"""What noisy counts are on the mean, under a prior that is fitted to all of them.
+"""What noisy counts are, under a prior that is fitted to all of them.
 
 Few cells that hold much are so told from many that hold little even where none stands out of its noise by itself.
 Privacy: post-processing of released counts.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +16,7 @@ Floats = npt.NDArray[np.float64]
 RATIO = 1.5
 """How far apart the multiples lie that counts are held against."""
 
-# Around each multiple counts have a stddev of so many times it: together they leave no gaps.
+# Around each size counts have a stddev of so many times it: multiples leave no gaps.
 _WIDTH = 0.25
 # First odds weigh as much as so many counts.
 _FIRST_COUNTS = 3.0
@@ -23,7 +25,55 @@ _TURNS = 30
 _CHUNK = 16_384
 
 
-def take_means(
+class Posterior(NamedTuple):
+    """Means and variances of counts, and the logarithms of how likely what was seen of them is, but for a constant.
+
+    Shapes: all alike. Units: counts of records, their squares.
+    """
+
+    means: Floats
+    variances: Floats
+    evidence: Floats
+
+    @property
+    def transposed(self) -> "Posterior":
+        """The same of rows and columns in each other's place."""
+        return Posterior(*(part.T for part in self))
+
+
+def hold_against(sizes: Floats, noisy: Floats, *, stddev: float, spreads: Floats | None = None) -> Posterior:
+    """Noisy counts if they lie around these sizes, with variances in proportion to their squares, or with `spreads`.
+
+    Shapes: all such as go with each other. Source: the posterior of a normal variable seen through normal noise.
+    """
+    spreads = np.square(_WIDTH * sizes) if spreads is None else spreads
+    errors, together = noisy - sizes, spreads + stddev**2
+    kept = stddev**2 / together
+    return Posterior(noisy - errors * kept, kept * spreads, -(np.square(errors) / together + np.log(together)) / 2.0)
+
+
+def fit_odds(likelihoods: Floats, first_odds: Floats) -> Floats:
+    """How often each kind is met, as all that was seen says, and where that says little the `first_odds`.
+
+    Shapes: (m, k) of things by kinds, (k,), which add up to 1. Source: Laird 1978 (a prior fitted by expectation and
+    maximisation).
+    """
+    odds = first_odds
+    for _ in range(_TURNS):
+        # Not by the library of matrices, whose sums may go by the number of cores.
+        sums = np.einsum("ij,i->j", likelihoods, 1.0 / np.einsum("ij,j->i", likelihoods, odds))
+        odds = odds * sums + _FIRST_COUNTS * first_odds
+        odds = odds / odds.sum()
+    return odds
+
+
+def take_likelihoods(evidence: Floats) -> tuple[Floats, Floats]:
+    """Likelihoods of kinds over that of the likeliest, and its logarithm. Shapes: (m, k) to the like and (m,)."""
+    most = evidence.max(axis=1)
+    return np.exp(evidence - most[:, np.newaxis]), most
+
+
+def take_posterior(
     noisy: Floats,
     *,
     stddev: float,
@@ -31,41 +81,40 @@ def take_means(
     multiples: Floats,
     first_odds: Floats,
     elsewhere: Floats | None = None,
-) -> Floats:
-    """The posterior means of counts that lie near some multiple of their scale each.
+) -> Posterior:
+    """What counts are that lie near some multiple of their scale each, by fitted odds.
 
-    How many lie near each multiple is what all counts together say, and where they say little the `first_odds`. With
-    `elsewhere` the last of the multiples stands for counts that may be anywhere, with this variance.
-    Shapes: (m,) counts, `scales` and `elsewhere`; (k,) `multiples` and `first_odds`, which add up to 1. Units: counts
-    of records, their squares; `stddev` is that of the noise.
-    Source: Robbins 1956 (empirical Bayes) and Laird 1978 (a prior fitted by expectation and maximisation), here with a
-      mixture of normals for a prior.
+    With `elsewhere` the last of the multiples stands for counts that may be anywhere, with this variance.
+    Shapes: (m,) counts, `scales` and `elsewhere`; (k,) `multiples` and `first_odds`. Units: counts of records, their
+    squares; `stddev` is that of the noise.
+    Source: Robbins 1956 (empirical Bayes), here with a mixture of normals for a prior; `fit_odds`.
     """
 
-    def lay_out(rows: slice) -> tuple[Floats, Floats]:
-        """How far counts are from each multiple, and with what variance they lie around it, noise included."""
+    def hold(rows: slice) -> Posterior:
         sizes = np.outer(scales[rows], multiples)
         spreads = np.square(_WIDTH * sizes)
         if elsewhere is not None:
             spreads[:, -1] = elsewhere[rows]
-        return noisy[rows, np.newaxis] - sizes, spreads + stddev**2
+        return hold_against(sizes, noisy[rows, np.newaxis], stddev=stddev, spreads=spreads)
 
     chunks = list(cut(len(noisy), size=_CHUNK))
     likelihoods = np.empty((len(noisy), len(multiples)))
     for rows in chunks:
-        errors, together = lay_out(rows)
-        logarithms = -(np.square(errors) / together + np.log(together)) / 2.0
-        likelihoods[rows] = np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
-    odds = first_odds
-    for _ in range(_TURNS):
-        # Not by the library of matrices, whose sums may go by the number of cores.
-        sums = np.einsum("ij,i->j", likelihoods, 1.0 / np.einsum("ij,j->i", likelihoods, odds))
-        odds = odds * sums + _FIRST_COUNTS * first_odds
-        odds = odds / odds.sum()
-    means = np.empty(len(noisy))
+        likelihoods[rows], _ = take_likelihoods(hold(rows).evidence)
+    odds = fit_odds(likelihoods, first_odds)
+    found = Posterior(*np.empty((3, len(noisy))))
     for rows in chunks:
-        errors, together = lay_out(rows)
-        parts = likelihoods[rows] * odds
-        parts /= parts.sum(axis=1, keepdims=True)
-        means[rows] = noisy[rows] - np.sum(parts * errors * (stddev**2 / together), axis=1)
-    return means
+        for whole, part in zip(found, _mix(hold(rows), odds), strict=True):
+            whole[rows] = part
+    return found
+
+
+def _mix(kinds: Posterior, odds: Floats) -> Posterior:
+    """What counts are that are of one of several kinds. Shapes: (m, k), (k,) odds, to (m,)."""
+    likelihoods, most = take_likelihoods(kinds.evidence)
+    parts = likelihoods * odds
+    sums = parts.sum(axis=1)
+    parts /= sums[:, np.newaxis]
+    means = np.sum(parts * kinds.means, axis=1)
+    variances = np.sum(parts * (kinds.variances + np.square(kinds.means - means[:, np.newaxis])), axis=1)
+    return Posterior(means, variances, np.log(sums) + most)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from dpwgan.errors import UsageError
 from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
 from dpwgan.marginals.day_kinds import DayKinds
-from dpwgan.marginals.fitted_prior import RATIO, take_means
+from dpwgan.marginals.fitted_prior import RATIO, take_posterior
 from dpwgan.marginals.number_tree import Intervals, NumberTree
 from dpwgan.marginals.one_ways import OneWays
 from dpwgan.marginals.round_steps import RoundSteps
@@ -355,7 +355,7 @@ def _take_likely(counts: Floats, *, stddev: float) -> Floats:
     """What codes hold by their noisy counts: how unequal codes are is what all of a column's counts say together.
 
     Those that noise takes below a bar hold more on the mean than their counts say, those above it less.
-    Source: `take_means`.
+    Source: `take_posterior`.
     """
     if not len(counts) or stddev == 0.0:
         return counts
@@ -363,4 +363,4 @@ def _take_likely(counts: Floats, *, stddev: float) -> Floats:
     multiples = np.append(0.0, RATIO ** np.arange(-_STEPS_BELOW, above + 1.0))
     odds = np.full(len(multiples), 1.0 / len(multiples))
     scales = np.full(len(counts), stddev)
-    return take_means(counts, stddev=stddev, scales=scales, multiples=multiples, first_odds=odds)
+    return take_posterior(counts, stddev=stddev, scales=scales, multiples=multiples, first_odds=odds).means

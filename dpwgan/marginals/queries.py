@@ -324,8 +324,8 @@ class QueryDiscriminator:
         if self._prior is not None:
             self._prior.note(marginal, noisy.values / self.records)
         centre, ordered = expected.astype(np.float64) * self.records, [self._views.ordered[view] for view in marginal]
-        drawn = denoise(noisy.values, centre, stddev=noisy.stddev, ordered=ordered)
-        self._measured.add(marginal, drawn / self.records, stddev=noisy.stddev / self.records)
+        drawn, stddevs = denoise(noisy.values, centre, stddev=noisy.stddev, ordered=ordered)
+        self._measured.add(marginal, drawn / self.records, stddev=stddevs / self.records)
 
 
 def limit_larger_cells(most_cells: int, *, attributes: int) -> int:

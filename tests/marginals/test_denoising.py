@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpwgan.marginals.denoising import denoise, draw_to_multiples, draw_towards, take_sums
+from dpwgan.marginals.settled import draw_to_columns
 
 
 def draw_band(size: int, *, stddev: float, shuffled: bool) -> tuple[npt.NDArray, ...]:
@@ -29,7 +30,7 @@ def test_blocks_of_neighbours_show_what_cells_hide_when_cells_lie_below_the_nois
     """Half of the error that cells leave; the twin, whose neighbours are not alike, is to miss that."""
     counts, expected, noisy = draw_band(41, stddev=20.0, shuffled=shuffled)
     by_cells, by_blocks = (
-        float(np.abs(denoise(noisy, expected, stddev=20.0, ordered=ordered) - counts).sum())
+        float(np.abs(denoise(noisy, expected, stddev=20.0, ordered=ordered)[0] - counts).sum())
         for ordered in ((False, False), (True, True))
     )
     assert (by_blocks < 0.6 * by_cells) is not shuffled
@@ -39,7 +40,7 @@ def test_blocks_of_neighbours_show_what_cells_hide_when_cells_lie_below_the_nois
 def test_independent_numbers_stay_so_when_nothing_but_noise_is_to_be_seen():
     _, expected, _ = draw_band(41, stddev=60.0, shuffled=False)
     noisy = expected + np.random.default_rng(4).normal(0.0, 60.0, expected.shape)
-    left = np.abs(denoise(noisy, expected, stddev=60.0, ordered=(True, True)) - expected).sum()
+    left = np.abs(denoise(noisy, expected, stddev=60.0, ordered=(True, True))[0] - expected).sum()
     assert left < 0.2 * np.abs(noisy - expected).sum()
 
 
@@ -49,7 +50,7 @@ def test_answer_is_kept_when_there_is_hardly_any_noise(shape, seed, data):
     rng = np.random.default_rng(seed)
     counts, expected = rng.gamma(0.5, 50.0, shape), rng.gamma(0.5, 50.0, shape)
     ordered = data.draw(st.tuples(*[st.booleans()] * len(shape)))
-    assert denoise(counts, expected, stddev=1e-6, ordered=ordered) == pytest.approx(counts, abs=1e-3)
+    assert denoise(counts, expected, stddev=1e-6, ordered=ordered)[0] == pytest.approx(counts, abs=1e-3)
 
 
 @settings(max_examples=60)
@@ -58,8 +59,10 @@ def test_drawn_counts_are_numbers_between_what_noise_allows_when_shapes_are_odd(
     rng = np.random.default_rng(seed)
     expected = rng.gamma(0.5, 50.0, shape) * rng.integers(0, 2, shape)
     noisy = expected + rng.normal(0.0, stddev, shape)
-    drawn = denoise(noisy, expected, stddev=stddev, ordered=[True] * len(shape))
-    assert drawn.shape == noisy.shape
+    drawn, stddevs = denoise(noisy, expected, stddev=stddev, ordered=[True] * len(shape))
+    assert drawn.shape == stddevs.shape == noisy.shape
+    # No cell is taken to be known more than twice as well as the noise has it, or worse.
+    assert stddev / 2 <= stddevs.min() <= stddevs.max() <= stddev
     assert np.isfinite(drawn).all()
     # No further from the noisy counts than all that they could have been drawn towards.
     assert np.abs(drawn).max() <= np.abs(noisy).sum() + np.abs(expected).sum()
@@ -116,12 +119,18 @@ def test_columns_that_determine_each_other_are_told_from_those_that_do_not_when_
         counts = 120.0 * np.eye(12)[rng.integers(0, 12, 60)]
     noisy, expected = counts + rng.normal(0.0, 40.0, counts.shape), np.full(counts.shape, 10.0)
     errors = {
-        draw: np.abs(draw(noisy, expected, stddev=40.0) - counts).sum() for draw in (draw_to_multiples, draw_towards)
+        name: np.abs(drawn - counts).sum()
+        for name, drawn in (
+            ("multiples", draw_to_multiples(noisy, expected, stddev=40.0).means),
+            ("one spread", draw_towards(noisy, expected, stddev=40.0)),
+        )
     }
-    assert errors[draw_to_multiples] < (
-        0.75 * errors[draw_towards] if determined else 0.2 * np.abs(noisy - counts).sum()
-    )
-    assert np.array_equal(
-        denoise(noisy, counts, stddev=40.0, ordered=(False, False)),
-        draw_to_multiples(noisy, take_sums(noisy, counts), stddev=40.0),
+    assert errors["multiples"] < (0.75 * errors["one spread"] if determined else 0.2 * np.abs(noisy - counts).sum())
+    cells = draw_to_multiples(noisy, take_sums(noisy, expected), stddev=40.0)
+    of_rows = draw_to_columns(noisy, expected, cells, stddev=40.0)
+    assert np.array_equal(denoise(noisy, expected, stddev=40.0, ordered=(False, False))[0], of_rows.means)
+    # Three attributes have no rows and columns: cells are looked at by themselves.
+    of_three = denoise(noisy[np.newaxis], expected[np.newaxis], stddev=40.0, ordered=(False, False, False))
+    assert of_three[0] == pytest.approx(
+        draw_to_multiples(noisy[np.newaxis], take_sums(noisy[np.newaxis], expected[np.newaxis]), stddev=40.0).means
     )

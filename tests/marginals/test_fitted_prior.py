@@ -1,4 +1,4 @@
-"""Posterior means under a fitted prior: by a loop, of counts of few sizes, and of what a threshold leaves."""
+"""What counts are under a fitted prior: by a loop, of counts of few sizes, and of what a threshold leaves."""
 
 import math
 
@@ -8,17 +8,18 @@ import pytest
 from scipy import stats
 
 from dpwgan.marginals import fitted_prior
-from dpwgan.marginals.fitted_prior import RATIO, take_means
+from dpwgan.marginals.fitted_prior import RATIO, take_posterior
 
 SIZES = np.append(0.0, 5.0 * RATIO ** np.arange(12))
 ODDS = np.full(len(SIZES), 1.0 / len(SIZES))
 
 
 def fit(counts: npt.NDArray[np.float64], *, stddev: float) -> npt.NDArray[np.float64]:
-    return take_means(counts, stddev=stddev, scales=np.ones(len(counts)), multiples=SIZES, first_odds=ODDS)
+    scales = np.ones(len(counts))
+    return take_posterior(counts, stddev=stddev, scales=scales, multiples=SIZES, first_odds=ODDS).means
 
 
-def test_means_are_those_of_a_loop(monkeypatch):
+def test_posterior_is_that_of_a_loop(monkeypatch):
     """Of counts of unlike scales, some of which may be anywhere, and which are not looked at all together."""
     monkeypatch.setattr(fitted_prior, "_CHUNK", 16)
     rng = np.random.default_rng(1)
@@ -32,13 +33,15 @@ def test_means_are_those_of_a_loop(monkeypatch):
 
     normals = [list_normals(*own) for own in zip(scales, elsewhere, strict=True)]
 
-    def weigh() -> list[list[float]]:
+    def list_parts() -> list[list[float]]:
         found = []
         for count, own in zip(counts, normals, strict=True):
             densities = [stats.norm.pdf(count, mean, math.sqrt(variance + 64.0)) for mean, variance in own]
-            parts = [density * part for density, part in zip(densities, odds, strict=True)]
-            found.append([part / sum(parts) for part in parts])
+            found.append([density * part for density, part in zip(densities, odds, strict=True)])
         return found
+
+    def weigh() -> list[list[float]]:
+        return [[part / sum(parts) for part in parts] for parts in list_parts()]
 
     for _ in range(30):
         odds = [sum(parts) + 3.0 / len(SIZES) for parts in zip(*weigh(), strict=True)]
@@ -50,8 +53,18 @@ def test_means_are_those_of_a_loop(monkeypatch):
         )
         for count, parts, own in zip(counts, weigh(), normals, strict=True)
     ]
-    found = take_means(counts, stddev=8.0, scales=scales, multiples=SIZES, first_odds=ODDS, elsewhere=elsewhere)
-    assert found == pytest.approx(expected, rel=1e-9)
+    squares = [
+        sum(
+            part * ((mean + (count - mean) * variance / (variance + 64.0)) ** 2 + 64.0 * variance / (variance + 64.0))
+            for part, (mean, variance) in zip(parts, own, strict=True)
+        )
+        for count, parts, own in zip(counts, weigh(), normals, strict=True)
+    ]
+    found = take_posterior(counts, stddev=8.0, scales=scales, multiples=SIZES, first_odds=ODDS, elsewhere=elsewhere)
+    assert found.means == pytest.approx(expected, rel=1e-9)
+    assert found.variances == pytest.approx(np.array(squares) - np.square(expected), rel=1e-6, abs=1e-6)
+    densities = np.array([sum(parts) for parts in list_parts()]) * math.sqrt(2.0 * math.pi)
+    assert found.evidence == pytest.approx(np.log(densities), rel=1e-9)
 
 
 @pytest.mark.statistical
@@ -70,5 +83,5 @@ def test_counts_far_above_their_noise_are_kept():
     counts = np.array([3.0, 40.0, 700.0, 90_000.0])
     multiples = np.append(0.0, RATIO ** np.arange(40))
     odds = np.full(len(multiples), 1.0 / len(multiples))
-    found = take_means(counts, stddev=0.1, scales=np.full(4, 0.1), multiples=multiples, first_odds=odds)
-    assert found == pytest.approx(counts, rel=0.02)
+    found = take_posterior(counts, stddev=0.1, scales=np.full(4, 0.1), multiples=multiples, first_odds=odds)
+    assert found.means == pytest.approx(counts, rel=0.02)

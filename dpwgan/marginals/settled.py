@@ -1,0 +1,67 @@
+"""What a noisy answer says of columns that settle each other: of a county its state, of a product its category.
+
+A row of such a pair has nearly all that it holds in one column. Noise hides which where cells are looked at one by one;
+what the row holds is known, though, and that all of it lies in one place tells which.
+Privacy: post-processing of released counts.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.marginals.fitted_prior import Posterior, fit_odds, hold_against, take_likelihoods
+
+Counts = npt.NDArray[np.float64]
+
+# What part of a row may lie beside its column, as all rows together have it.
+_BESIDE = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5)
+# Half of all rows are first taken to be of no such kind.
+_FIRST_ODDS = np.append(0.5, np.full(len(_BESIDE), 0.5 / len(_BESIDE)))
+# How much of what columns are likely is what was expected of the row, and not what all rows have.
+_OWN = 0.9
+# What a row, or all of them, are expected to hold at least, to be divided by.
+_LEAST_COUNT = 1e-9
+
+
+def draw_to_columns(noisy: Counts, expected: Counts, cells: Posterior, *, stddev: float) -> Posterior:
+    """Noisy counts of a pair, drawn to where rows, or columns, have one cell that holds nearly all of theirs.
+
+    How many do is what all together say, and which of the two; where that says little counts are what `cells` are taken
+    for one by one. `expected`: what they would be by what was known before.
+    Shapes: all alike, (rows, columns). Units: counts of records.
+    """
+    by_row = _draw(noisy, expected, cells, stddev=stddev)
+    by_column = _draw(noisy.T, expected.T, cells.transposed, stddev=stddev).transposed
+    return max(cells, by_row, by_column, key=lambda found: float(found.evidence.sum()))
+
+
+def _draw(noisy: Counts, expected: Counts, cells: Posterior, *, stddev: float) -> Posterior:
+    """As `draw_to_columns`, of rows alone; a row's evidence is shared out among its cells."""
+    expected = np.maximum(expected, _LEAST_COUNT)
+    held, shares = expected.sum(axis=1, keepdims=True), expected.sum(axis=0) / expected.sum()
+    likely = np.log(_OWN * expected / held + (1.0 - _OWN) * shares)
+    width = noisy.shape[1]
+
+    def settle(beside: float) -> Posterior:
+        """What rows hold that have all but this part in one column."""
+        off, on = (
+            hold_against(beside * held * shares + there, noisy, stddev=stddev) for there in (0.0, (1.0 - beside) * held)
+        )
+        odds, most = take_likelihoods(likely + on.evidence - off.evidence)
+        sums = odds.sum(axis=1)
+        odds /= sums[:, np.newaxis]
+        apart = on.means - off.means
+        variances = off.variances + odds * (on.variances - off.variances) + odds * (1.0 - odds) * np.square(apart)
+        return Posterior(off.means + odds * apart, variances, off.evidence.sum(axis=1) + most + np.log(sums))
+
+    kinds = [cells._replace(evidence=cells.evidence.sum(axis=1)), *map(settle, _BESIDE)]
+    likelihoods, most = take_likelihoods(np.stack([kind.evidence for kind in kinds], axis=1))
+    parts = likelihoods * fit_odds(likelihoods, _FIRST_ODDS)
+    sums = parts.sum(axis=1, keepdims=True)
+    weights = [part[:, np.newaxis] for part in (parts / sums).T]
+    means = np.sum([own * kind.means for own, kind in zip(weights, kinds, strict=True)], axis=0)
+    variances = np.sum(
+        [own * (kind.variances + np.square(kind.means - means)) for own, kind in zip(weights, kinds, strict=True)],
+        axis=0,
+    )
+    evidence = (np.log(sums) + most[:, np.newaxis]) / width
+    return Posterior(means, variances, np.broadcast_to(evidence, noisy.shape))
