@@ -114,7 +114,7 @@ def survey_specs(
     with problems.gathered():
         columns, layout = expand_layout(columns, named=named)
     with problems.gathered():
-        columns, unit = take_unit(columns)
+        columns, unit = take_unit(columns, wrong=problems.columns)
     keys = {name: Keys(name, given, codebook) for name, given in columns.items() if name not in problems.columns}
     parsed: dict[str, Column] = {}
     # Those that are told by another one come behind it.

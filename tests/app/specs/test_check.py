@@ -172,6 +172,14 @@ def test_unit_is_no_column_that_a_table_lacks_when_something_is_wrong_with_it(fo
     assert capfd.readouterr().err == "dpwgan: error: The specs have 1 problem.\n"
 
 
+def test_unit_that_is_written_wrongly_is_not_said_to_be_missing_when_columns_are_of_it(folder, capfd):
+    specs = {"unit": {**OF_UNITS["unit"], "unique": [["x", "y"]]}, "x": {"type": "boolean", "of": "unit"}}
+    assert judge(folder, specs, "who,x\na,1\n") == 78
+    assert capfd.readouterr().out.partition("json:1: ")[2].splitlines() == [
+        "The unit in the specs: 'unique' (each item) must be a string."
+    ]
+
+
 def test_parquet_is_checked_as_csv_when_given(folder, capfd):
     (folder / "good.json").write_text(json.dumps(GOOD))
     pl.DataFrame({"x": [1, 9, 9], "more": ["Zq7secret"] * 3}).write_parquet(folder / "e.parquet")
