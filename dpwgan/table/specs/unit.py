@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any
 
-from dpwgan.errors import quote
+from dpwgan.errors import quote, say_both
 from dpwgan.table.calendar import CalendarColumn, LaterColumn
 from dpwgan.table.schema import (
     CategoricalColumn,
@@ -38,7 +38,8 @@ def take_unit(
     shared = tuple(name for name in of_unit if columns[name].get("type") not in ("place", "size"))
     if not declares(columns, UNIT):
         if of_unit and UNIT not in wrong:
-            raise refuse_column(of_unit[0], "'of' says whose it is, and the specs name no \"unit\"")
+            why = f"; {say_both(UNIT)}" if UNIT in columns else ""
+            raise refuse_column(of_unit[0], f"'of' says whose it is, and the specs name no \"unit\"{why}")
         return dict(columns), None
     name, most = columns[UNIT]["column"], int(columns[UNIT]["max_rows"])
     own = columns.get(name, {"type": "drop"})
