@@ -17,6 +17,7 @@ from dpwgan.app.commands import Command, Program, write_json
 from dpwgan.app.logs import LOGGER, print_lines
 from dpwgan.drafts.entry import format_draft, list_holes
 from dpwgan.drafts.kinds import KINDS, draft_specs
+from dpwgan.drafts.owners import find_owners
 from dpwgan.drafts.rows import fill_from_rows
 from dpwgan.errors import DataError, SpecsError, UsageError, quote, say_both
 from dpwgan.table.codebook import read_codebook
@@ -86,14 +87,25 @@ def _draft(arguments: argparse.Namespace) -> None:
         kind, draft = draft_specs(read_bytes(arguments.dictionary), kind=arguments.kind, table=arguments.table)
         kind = KINDS[kind].title
     waived: list[str] = []
+    owners: list[str] = []
     if arguments.from_rows:
-        draft, waived = fill_from_rows(draft, open_undescribed(arguments.from_rows, {}, read=True).frames())
+        table = open_undescribed(arguments.from_rows, {}, read=True)
+        draft, waived = fill_from_rows(draft, table.frames())
+        owners = find_owners(draft, table.frames)
     write_bytes(arguments.output, format_draft(draft).encode())
     holes = {name: list_holes(keys) for name, keys in draft.items()}
     left = [f"{quote(name)} ({', '.join(keys)})" for name, keys in holes.items() if keys]
     LOGGER.info("%s: %d of %d columns are complete", kind, len(draft) - len(left), len(draft))
     if waived:
         LOGGER.warning("read from the rows, and named by every claim as not covered: %s", _shorten(map(repr, waived)))
+    if owners:
+        LOGGER.warning(
+            "column %s may say whose a row is: many of its values have a few rows each. A run protects one row unless "
+            'the specs name a unit: add "unit": {"column": %s, "max_rows": K}, and list it as "drop" or row names '
+            "(docs/specs.md, Unit)",
+            " or ".join(map(quote, owners[:_MOST_NAMED])),
+            json.dumps(owners[0], ensure_ascii=False),
+        )
     if left:
         LOGGER.info("to be filled in by hand, null in the draft: %s", _shorten(left))
 
