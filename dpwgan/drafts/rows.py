@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from dpwgan.drafts.entry import KEYS, list_holes
+from dpwgan.drafts.entry import KEYS, choose_calendar, list_holes
 from dpwgan.table.domains import MOST_CATEGORIES
 from dpwgan.table.numerals import read_number
 from dpwgan.table.specs.keys import MAX_WHOLE_NUMBER
@@ -27,15 +27,18 @@ _MOST_DIGITS = 15
 # Different texts above which, and above a tenth of the rows, a column has names or free text.
 _SURELY_LISTED = 100
 
-_DATES = ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d")
+_COMPACT = "%Y%m%d"
+_DATES = ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", _COMPACT)
+# Of eight digits on end, others are taken for a number.
+_YEARS = range(1800, 2200)
 _TIMES = ("%H:%M", "%H:%M:%S")
 _PARTS = re.compile(r"[0-9]+(\.[0-9]+)+")
-_CALENDAR = {
-    **dict.fromkeys(_DATES, "date"),
-    **dict.fromkeys(_TIMES, "time"),
-    **{f"{date}{between}{time}": "datetime" for date in _DATES for between in " T" for time in _TIMES},
-}
-"""How moments are mostly written, and what they are."""
+_CALENDAR = (*_DATES, *_TIMES, *(f"{date}{between}{time}" for date in _DATES for between in " T" for time in _TIMES))
+"""How moments are mostly written."""
+
+_TAIL = re.compile(r"(?<=:[0-9]{2})(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})?$")
+# Fractions of a second by their digits, and with the point.
+_FRACTIONS = {0: "", 4: ".%3f", 7: ".%f"}
 
 
 def fill_from_rows(draft: Draft, frames: Iterable[pl.DataFrame]) -> tuple[dict[str, dict[str, Any]], list[str]]:
@@ -59,11 +62,12 @@ def _fill(keys: Mapping[str, Any], cells: set[str], *, most: int, rows: int) -> 
     """A column with what its cells, of which `most` make a list, say in the place of its nulls; else as it was."""
     kind, given = keys["type"], {key: value for key, value in keys.items() if value is not None}
     available = cells - {"", *map(str, keys.get("missing", ()))}
-    is_name = kind is None and len(available) == rows > _SURELY_LISTED and all(map(str.isdigit, available))
-    if not available or is_name:
+    if not available:
         return dict(keys)
     if kind is None and (pattern := _find_pattern(available)) is not None:
-        found = {"type": _CALENDAR[pattern], "format": pattern, **_find_span(pattern, available)}
+        found = {"type": choose_calendar(pattern), "format": pattern, **_find_span(pattern, available)}
+    elif kind is None and len(available) == rows > _SURELY_LISTED and all(map(str.isdigit, available)):
+        return dict(keys)  # names of the rows
     elif kind in ("date", "datetime", "time"):
         found = _find_span(keys["format"], available)
     elif kind is None and (_find_width(available) or _have_parts(available)) and len(available) <= most:
@@ -117,21 +121,32 @@ def _have_parts(cells: set[str]) -> bool:
 
 
 def _find_pattern(cells: set[str]) -> str | None:
-    """The format in which all cells are written to the letter, if just one of the usual ones is."""
-    fitting = [pattern for pattern in _CALENDAR if all(_fits(cell, pattern) for cell in cells)]
-    return fitting[0] if len(fitting) == 1 else None
+    """The format in which all cells are written to the letter, if just one of the usual ones is.
+
+    Behind it may be milliseconds or microseconds, and one offset that all cells have, which is text.
+    """
+    tails = {cell: found for cell in cells if (found := _TAIL.search(cell)) is not None}
+    heads = {cell[: tails[cell].start()] if cell in tails else cell for cell in cells}
+    fractions = {tail[1] or "" for tail in tails.values()}
+    lengths, zones = set(map(len, fractions)) or {0}, {tail[2] or "" for tail in tails.values()} or {""}
+    fitting = [pattern for pattern in _CALENDAR if all(_fits(head, pattern) for head in heads)]
+    if len(fitting) != 1 or len(zones) > 1 or len(lengths) > 1 or not lengths <= _FRACTIONS.keys():
+        return None
+    are_nought = len(fractions) == 1 and set(min(fractions)) <= {".", "0"}
+    return fitting[0] + (min(fractions) if are_nought else _FRACTIONS[min(lengths)]) + min(zones)
 
 
 def _fits(cell: str, pattern: str) -> bool:
     try:
-        return datetime.strptime(cell, pattern).strftime(pattern) == cell
+        moment = datetime.strptime(cell, pattern)
     except ValueError:
         return False
+    return moment.strftime(pattern) == cell and (pattern != _COMPACT or moment.year in _YEARS)
 
 
 def _find_span(pattern: str | None, cells: set[str]) -> dict[str, Any]:
     times: dict[datetime, str] = {}
     for cell in cells if pattern else ():
         with suppress(ValueError):
-            times[datetime.strptime(cell, str(pattern))] = cell
+            times[datetime.strptime(cell, re.sub("%[-36]", "%", str(pattern)))] = cell
     return {"min": times[min(times)], "max": times[max(times)]} if times else {}

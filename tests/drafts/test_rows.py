@@ -7,6 +7,8 @@ import pytest
 
 from dpwgan.drafts import rows
 from dpwgan.drafts.rows import fill_from_rows
+from dpwgan.table.codecs import make_codec
+from dpwgan.table.findings import Findings
 from dpwgan.table.specs import parse_specs
 
 WAIVED = {"domain_privacy": "waived"}
@@ -40,6 +42,25 @@ def test_table_without_a_dictionary_is_described_by_its_rows_when_asked():
         (["1.2.2024", "21.12.1933"], {"type": "enum", "values_from": "data"}),  # a format tells how many digits
         (["2023-12-08 10:44", "2024-01-01 00:00"], {"type": "datetime", "format": "%Y-%m-%d %H:%M"}),
         (["09:05:00", "23:59:59"], {"type": "time", "format": "%H:%M:%S"}),
+        (["20240229", "20241231"], {"type": "date", "format": "%Y%m%d"}),
+        (["20230229", "20241231"], {"type": "integer"}),  # no leap year
+        (["10240229", "20241231"], {"type": "integer"}),  # rather an amount
+        (["2024-02-29T07:30:00Z", "2024-12-31T00:00:00Z"], {"type": "datetime", "format": "%Y-%m-%dT%H:%M:%SZ"}),
+        (
+            ["2024-02-29T07:30:00.120Z", "2024-12-31T00:00:00.000Z"],
+            {"type": "datetime", "format": "%Y-%m-%dT%H:%M:%S.%3fZ"},
+        ),
+        (
+            ["2024-02-29 07:30:00.000", "2024-03-01 00:00:00.000"],
+            {"type": "datetime", "format": "%Y-%m-%d %H:%M:%S.000"},
+        ),
+        (["07:30:00.000001", "23:00:00.000000"], {"type": "time", "format": "%H:%M:%S.%f"}),
+        (
+            ["2024-02-29T07:30:00+01:00", "2024-12-31T00:00:00+01:00"],
+            {"type": "datetime", "format": "%Y-%m-%dT%H:%M:%S+01:00"},
+        ),
+        (["2024-02-29T07:30:00+01:00", "2024-12-31T00:00:00+02:00"], {"type": "enum", "values_from": "data"}),
+        (["2024-02-29T07:30:00.5", "2024-12-31T00:00:00.25"], {"type": "enum", "values_from": "data"}),
         (["01067", "99084"], {"type": "enum", "values_from": "data"}),  # the zero is part of a code
         (["01.10", "62.09"], {"type": "enum", "values_from": "data"}),
         (["0.15", "62.09"], {"type": "float", "decimals": "2"}),
@@ -50,7 +71,17 @@ def test_moments_and_codes_are_told_from_amounts(cells, found):
     specs, _ = fill_from_rows({}, [pl.DataFrame({"cell": cells})])
     ends = {} if found["type"] == "enum" else {"min": cells[0], "max": cells[1]}
     assert {key: str(value) for key, value in specs["cell"].items()} == {**found, **WAIVED, **ends}
-    parse_specs(specs, sha256="")
+    schema = parse_specs(specs, sha256="")
+    findings = Findings()
+    if found["type"] != "enum":
+        make_codec(schema.columns[0]).encode(pl.Series("cell", cells), findings)
+    assert not findings.rows
+
+
+def test_days_are_dates_when_each_row_has_its_own():
+    days = [f"2024{month:02d}{day:02d}" for month in range(1, 13) for day in range(1, 11)]
+    found = {"type": "date", **WAIVED, "format": "%Y%m%d", "min": "20240101", "max": "20241210"}
+    assert fill_from_rows({}, [pl.DataFrame({"day": days})])[0] == {"day": found}
 
 
 def test_code_of_many_keeps_its_zeros(monkeypatch):
