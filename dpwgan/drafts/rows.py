@@ -24,6 +24,8 @@ Draft = Mapping[str, Mapping[str, Any]]
 _MOST_DECIMALS = 17
 # Those that a double holds for sure, before and behind the point.
 _MOST_DIGITS = 15
+# What programs write where nothing is known; beside numbers or moments alone it is taken for that.
+_MARKS = {"NA", "N/A", "n/a", "#N/A", "NULL", "null", "None", "NaN", "nan", "-"}
 # Different texts above which, and above a tenth of the rows, a column has names or free text.
 _SURELY_LISTED = 100
 
@@ -62,6 +64,8 @@ def _fill(keys: Mapping[str, Any], cells: set[str], *, most: int, rows: int) -> 
     """A column with what its cells, of which `most` make a list, say in the place of its nulls; else as it was."""
     kind, given = keys["type"], {key: value for key, value in keys.items() if value is not None}
     available = cells - {"", *map(str, keys.get("missing", ()))}
+    marks = _find_marks(available, most=most) if kind is None and "missing" not in keys else set()
+    available -= marks
     if not available:
         return dict(keys)
     if kind is None and (pattern := _find_pattern(available)) is not None:
@@ -79,9 +83,19 @@ def _fill(keys: Mapping[str, Any], cells: set[str], *, most: int, rows: int) -> 
     else:
         found = {"type": "enum", "values_from": "data"}
         keys = {key: value for key, value in keys.items() if key != "values"}
-    blank = {"optional": True} if "" in cells else {}
+    blank: dict[str, Any] = {"optional": True} if "" in cells else {}
+    if marks:
+        blank["missing"] = sorted(marks)
     filled = {**keys, **found, **given, **blank, "domain_privacy": "waived"}
     return {key: filled[key] for key in KEYS if key in filled} if found else dict(keys)
+
+
+def _find_marks(cells: set[str], *, most: int) -> set[str]:
+    """Those of the cells that mean not available, where all others are numbers or moments."""
+    marks, others = cells & _MARKS, cells - _MARKS
+    are_codes = len(others) <= most and (_find_width(others) or _have_parts(others))
+    is_told = _find_pattern(others) is not None or (_are_numbers(others) and not are_codes)
+    return marks if marks and others and is_told else set()
 
 
 def _find_range(kind: str | None, cells: set[str]) -> dict[str, Any]:

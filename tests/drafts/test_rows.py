@@ -78,6 +78,32 @@ def test_moments_and_codes_are_told_from_amounts(cells, found):
     assert not findings.rows
 
 
+@pytest.mark.parametrize(
+    ("cells", "found"),
+    [
+        (["1.5", "NA", "20"], {"type": "float", "min": 1.5, "max": 20.0, "decimals": 1, "missing": ["NA"]}),
+        (["3", "-", "", "NULL"], {"type": "integer", "min": 3, "max": 3, "missing": ["-", "NULL"], "optional": True}),
+        (["2024-01-01", "N/A"], {"type": "date", "format": "%Y-%m-%d", **dict.fromkeys(("min", "max"), "2024-01-01")}),
+        (["01", "02", "NA"], {"type": "enum", "values_from": "data"}),  # codes
+        (["3", "NA", "low"], {"type": "enum", "values_from": "data"}),
+        (["NA", "-"], {"type": "enum", "values_from": "data"}),
+    ],
+)
+def test_mark_beside_numbers_or_moments_means_not_available(cells, found):
+    specs, _ = fill_from_rows({}, [pl.DataFrame({"cell": cells})])
+    assert specs["cell"] == {**found, **WAIVED, **({"missing": ["N/A"]} if "N/A" in cells else {})}
+    findings = Findings()
+    if found["type"] != "enum":
+        make_codec(parse_specs(specs, sha256="").columns[0]).encode(pl.Series("cell", cells), findings)
+    assert not findings.rows
+
+
+def test_mark_is_a_cell_like_others_when_a_dictionary_says_what_is_missing():
+    keys = {"a": {"type": None, "missing": ["-1"]}}
+    found = {"type": "enum", "values_from": "data", **WAIVED, "missing": ["-1"]}
+    assert fill_from_rows(keys, [pl.DataFrame({"a": ["3", "NA", "-1"]})])[0] == {"a": found}
+
+
 def test_days_are_dates_when_each_row_has_its_own():
     days = [f"2024{month:02d}{day:02d}" for month in range(1, 13) for day in range(1, 11)]
     found = {"type": "date", **WAIVED, "format": "%Y%m%d", "min": "20240101", "max": "20241210"}
