@@ -10,6 +10,8 @@ from typing import Any
 
 import polars as pl
 
+from dpwgan.drafts.rows import MOMENT
+
 Frames = Callable[[], Iterable[pl.DataFrame]]
 
 # Rows of one value, in the mean, from which on it is a group rather than a person.
@@ -36,7 +38,11 @@ def find_owners(draft: Mapping[str, Mapping[str, Any]], frames: Frames) -> list[
     names = [name for name, keys in draft.items() if keys.get("type") not in _OTHER_TYPES and "derived" not in keys]
     repeated = _find_repeated(names, frames)
     named = {name for name in repeated if _is_named_so(name) or draft[name].get("uuid")}
-    others = {name: cells for name, cells in repeated.items() if name not in named and len(cells) > _FEWEST_VALUES}
+    others = {
+        name: cells
+        for name, cells in repeated.items()
+        if name not in named and len(cells) > _FEWEST_VALUES and not all(map(MOMENT.fullmatch, cells))
+    }
     found = named | _find_bearers(others, frames)
     return [name for name in draft if name in found]
 

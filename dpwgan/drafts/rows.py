@@ -39,13 +39,21 @@ _CALENDAR = (*_DATES, *_TIMES, *(f"{date}{between}{time}" for date in _DATES for
 """How moments are mostly written."""
 
 _TAIL = re.compile(r"(?<=:[0-9]{2})(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})?$")
+MOMENT = re.compile(
+    r"([0-9]{4}[-./][0-9]{1,2}[-./][0-9]{1,2}|[0-9]{1,2}[-./ ]([0-9]{1,2}|[A-Za-z]{3,9})[-./ ]([0-9]{4}|[0-9]{2})"
+    r"|[0-9]{1,2}:[0-9]{2})([ T:].*)?"
+)
+"""What moments look like, in formats that are not known as well."""
+_AMOUNT = re.compile(r"[<>~]?[$€£ ]*[+-]?[0-9][0-9., '\xa0]*[%$€£]?")
 # Fractions of a second by their digits, and with the point.
 _FRACTIONS = {0: "", 4: ".%3f", 7: ".%f"}
 
 
-def fill_from_rows(draft: Draft, frames: Iterable[pl.DataFrame]) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """The draft with its nulls filled from string cells, the columns that it does not name behind it; and which it
-    filled or added.
+def fill_from_rows(
+    draft: Draft, frames: Iterable[pl.DataFrame]
+) -> tuple[dict[str, dict[str, Any]], list[str], dict[str, str]]:
+    """The draft with its nulls filled from string cells, the columns that it does not name behind it; which it filled
+    or added; and of those with nulls left, why.
     """
     cells: dict[str, set[str]] = {}
     rows = 0
@@ -57,7 +65,30 @@ def fill_from_rows(draft: Draft, frames: Iterable[pl.DataFrame]) -> tuple[dict[s
     most = min(MOST_CATEGORIES, max(_SURELY_LISTED, rows // 10))
     filled = {name: _fill(named[name], cells[name], most=most, rows=rows) for name in cells if list_holes(named[name])}
     whole = {name: filled.get(name, dict(keys)) for name, keys in named.items()}
-    return whole, [name for name in filled if filled[name] != named[name]]
+    left = [name for name, keys in whole.items() if list_holes(keys)]
+    why = {name: _say_why(whole[name], cells[name]) if name in cells else "not in the table" for name in left}
+    return whole, [name for name in filled if filled[name] != named[name]], why
+
+
+def _say_why(keys: Mapping[str, Any], cells: set[str]) -> str:
+    """Why nulls were left, in a few words and without a cell."""
+    kind, available = keys["type"], cells - {"", *map(str, keys.get("missing", ()))}
+    numbers = [number for cell in available if (number := read_number(cell)) is not None]
+    if not available:
+        return "no cell has anything"
+    if kind in ("date", "datetime", "time"):
+        return "no cell is in its format" if keys.get("format") else "the format comes first"
+    if kind in ("integer", "float") and not numbers:
+        return "no cell is a number"
+    if kind in ("integer", "float") or (kind is None and len(numbers) == len(available)):
+        return (
+            "more digits than are exact" if max(map(abs, numbers)) > MAX_WHOLE_NUMBER else "names of rows? all differ"
+        )
+    if all(map(MOMENT.fullmatch, available - _MARKS)):
+        return "day or month first?" if _find_formats(available - _MARKS) else "moments in no known format?"
+    if all(map(_AMOUNT.fullmatch, available - _MARKS)) and len(numbers) < len(available):
+        return "numbers with other marks than a point?"
+    return "names or free text? too many for a list"
 
 
 def _fill(keys: Mapping[str, Any], cells: set[str], *, most: int, rows: int) -> dict[str, Any]:
@@ -143,11 +174,15 @@ def _find_pattern(cells: set[str]) -> str | None:
     heads = {cell[: tails[cell].start()] if cell in tails else cell for cell in cells}
     fractions = {tail[1] or "" for tail in tails.values()}
     lengths, zones = set(map(len, fractions)) or {0}, {tail[2] or "" for tail in tails.values()} or {""}
-    fitting = [pattern for pattern in _CALENDAR if all(_fits(head, pattern) for head in heads)]
+    fitting = _find_formats(heads)
     if len(fitting) != 1 or len(zones) > 1 or len(lengths) > 1 or not lengths <= _FRACTIONS.keys():
         return None
     are_nought = len(fractions) == 1 and set(min(fractions)) <= {".", "0"}
     return fitting[0] + (min(fractions) if are_nought else _FRACTIONS[min(lengths)]) + min(zones)
+
+
+def _find_formats(cells: set[str]) -> list[str]:
+    return [pattern for pattern in _CALENDAR if all(_fits(cell, pattern) for cell in cells)]
 
 
 def _fits(cell: str, pattern: str) -> bool:

@@ -88,13 +88,18 @@ def _draft(arguments: argparse.Namespace) -> None:
         kind = KINDS[kind].title
     waived: list[str] = []
     owners: list[str] = []
+    why: dict[str, str] = {}
     if arguments.from_rows:
         table = open_undescribed(arguments.from_rows, {}, read=True)
-        draft, waived = fill_from_rows(draft, table.frames())
+        draft, waived, why = fill_from_rows(draft, table.frames())
         owners = find_owners(draft, table.frames)
     write_bytes(arguments.output, format_draft(draft).encode())
     holes = {name: list_holes(keys) for name, keys in draft.items()}
-    left = [f"{quote(name)} ({', '.join(keys)})" for name, keys in holes.items() if keys]
+    left = [
+        f"{quote(name)} ({', '.join(keys)}{f': {why[name]}' if name in why else ''})"
+        for name, keys in holes.items()
+        if keys
+    ]
     LOGGER.info("%s: %d of %d columns are complete", kind, len(draft) - len(left), len(draft))
     if waived:
         LOGGER.warning("read from the rows, and named by every claim as not covered: %s", _shorten(map(repr, waived)))
@@ -105,6 +110,13 @@ def _draft(arguments: argparse.Namespace) -> None:
             "(docs/specs.md, Unit)",
             " or ".join(map(quote, owners[:_MOST_NAMED])),
             json.dumps(owners[0], ensure_ascii=False),
+        )
+    coded = [name for name in waived if draft[name].get("width")]
+    if coded:
+        LOGGER.info(
+            'whole numbers with leading zeros: %s; if they are codes, list those that there are, as "values" or by a '
+            "codebook, for others come out as well",
+            _shorten(map(quote, coded)),
         )
     if left:
         LOGGER.info("to be filled in by hand, null in the draft: %s", _shorten(left))

@@ -127,6 +127,15 @@ def test_claim_names_the_columns_that_rows_filled_when_asked(tmp_path, capfd):
     assert any("EXTRA, INDP: their lists or ranges were read from the rows" in item for item in claim["not_covered"])
 
 
+def test_why_columns_stay_open_and_which_may_be_codes_is_told_when_rows_fill_the_rest(tmp_path, capfd):
+    rows = [f"{row % 150 * 331 + 1000:05d},{row % 150:02d}-Jun-24" for row in range(300)]
+    (tmp_path / "data.csv").write_text("\n".join(["zip,day", *rows]) + "\n")
+    assert main(["specs", "draft", "--from-rows", str(tmp_path / "data.csv"), "-o", str(tmp_path / "specs.json")]) == 0
+    said = capfd.readouterr().err
+    assert "whole numbers with leading zeros: 'zip'; if they are codes, list those that there are" in said
+    assert "null in the draft: 'day' (type: names or free text? too many for a list)\n" in said
+
+
 def test_unit_is_asked_for_when_a_column_of_the_rows_may_say_whose_they_are(tmp_path, capfd):
     data, path = tmp_path / "data.csv", str(tmp_path / "specs.json")
     data.write_text("\n".join(["patient,value", *(f"{row // 4},{row % 7}" for row in range(400))]) + "\n")
