@@ -5,7 +5,7 @@ Privacy: goes over the rows, at the request of whoever holds them, and tells nam
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any
 
 import polars as pl
@@ -36,14 +36,14 @@ def find_owners(draft: Mapping[str, Mapping[str, Any]], frames: Frames) -> list[
     `frames` goes over the rows, as string cells, each time anew.
     """
     names = [name for name, keys in draft.items() if keys.get("type") not in _OTHER_TYPES and "derived" not in keys]
-    repeated = _find_repeated(names, frames)
-    named = {name for name in repeated if _is_named_so(name) or draft[name].get("uuid")}
+    named = {name for name in names if _is_named_so(name) or draft[name].get("uuid")}
+    repeated = _find_repeated(names, frames, named=named)
     others = {
         name: cells
         for name, cells in repeated.items()
         if name not in named and len(cells) > _FEWEST_VALUES and not all(map(MOMENT.fullmatch, cells))
     }
-    found = named | _find_bearers(others, frames)
+    found = (named & repeated.keys()) | _find_bearers(others, frames)
     return [name for name in draft if name in found]
 
 
@@ -52,8 +52,8 @@ def _is_named_so(name: str) -> bool:
     return _NAME.fullmatch(words) is not None
 
 
-def _find_repeated(names: list[str], frames: Frames) -> dict[str, pl.Series]:
-    """The values with several rows, of columns in which most rows are of such a value, and of each are few."""
+def _find_repeated(names: list[str], frames: Frames, *, named: Set[str]) -> dict[str, pl.Series]:
+    """The values with several rows, where these are few; and unless it is `named` so, most of the table."""
     counts: dict[str, pl.DataFrame] = {}
     rows = 0
     for frame in frames():
@@ -65,7 +65,8 @@ def _find_repeated(names: list[str], frames: Frames) -> dict[str, pl.Series]:
     repeated = {}
     for name, own in counts.items():
         several = own.filter(pl.col("cell") != "", pl.col("len") > 1)
-        if several.height >= _FEWEST_NAMED and rows / 2 <= several["len"].sum() <= _MOST_ROWS * several.height:
+        least = 0 if name in named else rows / 2
+        if several.height >= _FEWEST_NAMED and least <= several["len"].sum() <= _MOST_ROWS * several.height:
             repeated[name] = several["cell"]
     return repeated
 

@@ -68,6 +68,12 @@ def test_name_of_a_column_is_enough_when_it_is_that_of_an_owner(name, is_found):
     assert find({name: [str(row // 3) for row in range(90)]}) == [name] * is_found
 
 
+def test_few_owners_with_several_rows_are_enough_when_the_name_is_that_of_an_owner():
+    rows = [str(row) for row in (*range(1000), *range(30))]
+    assert find({"patient": rows, "x": rows}) == ["patient"]
+    assert find({"patient": rows[:1005]}) == []
+
+
 def test_row_names_of_a_dictionary_are_found_when_they_repeat():
     rows = [str(row // 3) for row in range(90)]
     assert find({"x": rows, "y": rows}, x={"type": "string", "uuid": True}) == ["x"]
