@@ -25,13 +25,13 @@ _CHANGES_OF_A_VALUE = 3
 _OTHER_TYPES = ("date", "datetime", "time", "float", "boolean", "constant", "text", "drop")
 _OWNER = (
     "person|patient|customer|client|member|household|hh|family|user|account|card|subject|participant|respondent|"
-    "student|pupil|employee|worker|owner|holder|donor|insured|policy|case|device"
+    "student|pupil|employee|worker|owner|holder|donor|policy|case|device"
 )
-_NAME = re.compile(rf"(.*[^a-z])?(({_OWNER})s?([ _.-]?(id|no|nr|num|number|key|code))?|[pu]?id|key|mrn|ssn)")
+_NAME = re.compile(rf"(.*[^a-z])?(({_OWNER})([ _.-]?(id|no|nr|num|number|key|code))?|[pu]?id|key|mrn|ssn)")
 
 
 def find_owners(draft: Mapping[str, Mapping[str, Any]], frames: Frames) -> list[str]:
-    """The columns with some rows of each of many values that are named like a person's, or that others hang on.
+    """The columns with several rows of many values that are named like a person's, or that others hang on.
 
     `frames` goes over the rows, as string cells, each time anew.
     """
@@ -53,7 +53,7 @@ def _is_named_so(name: str) -> bool:
 
 
 def _find_repeated(names: list[str], frames: Frames, *, named: Set[str]) -> dict[str, pl.Series]:
-    """The values with several rows, where these are few; and unless it is `named` so, most of the table."""
+    """The values with several rows of each column; unless it is `named` so, if few each and most in all."""
     counts: dict[str, pl.DataFrame] = {}
     rows = 0
     for frame in frames():
@@ -65,8 +65,8 @@ def _find_repeated(names: list[str], frames: Frames, *, named: Set[str]) -> dict
     repeated = {}
     for name, own in counts.items():
         several = own.filter(pl.col("cell") != "", pl.col("len") > 1)
-        least = 0 if name in named else rows / 2
-        if several.height >= _FEWEST_NAMED and least <= several["len"].sum() <= _MOST_ROWS * several.height:
+        are_few = rows / 2 <= several["len"].sum() <= _MOST_ROWS * several.height
+        if several.height >= _FEWEST_NAMED and (name in named or are_few):
             repeated[name] = several["cell"]
     return repeated
 

@@ -59,9 +59,12 @@ def test_column_is_not_found_when_its_type_names_nobody(kind):
     [
         *(
             (name, True)
-            for name in ("patient", "Patient ID", "customerId", "HH_NO", "pid", "visit.id", "members", "uid")
+            for name in ("patient", "Patient ID", "customerId", "HH_NO", "pid", "visit.id", "user_no", "uid")
         ),
-        *((name, False) for name in ("paid", "valid", "patient_age", "customer_city", "code", "number", "idle")),
+        *(
+            (name, False)
+            for name in ("paid", "valid", "patient_age", "customer_city", "members", "code", "number", "idle")
+        ),
     ],
 )
 def test_name_of_a_column_is_enough_when_it_is_that_of_an_owner(name, is_found):
@@ -72,6 +75,7 @@ def test_few_owners_with_several_rows_are_enough_when_the_name_is_that_of_an_own
     rows = [str(row) for row in (*range(1000), *range(30))]
     assert find({"patient": rows, "x": rows}) == ["patient"]
     assert find({"patient": rows[:1005]}) == []
+    assert find({"subject": rows[:25] * 200, "x": rows[:25] * 200}) == ["subject"]
 
 
 def test_row_names_of_a_dictionary_are_found_when_they_repeat():

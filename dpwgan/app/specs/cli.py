@@ -105,7 +105,7 @@ def _draft(arguments: argparse.Namespace) -> None:
         LOGGER.warning("read from the rows, and named by every claim as not covered: %s", _shorten(map(repr, waived)))
     if owners:
         LOGGER.warning(
-            "column %s may say whose a row is: many of its values have a few rows each. A run protects one row unless "
+            "column %s may say whose a row is: many of its values have several rows. A run protects one row unless "
             'the specs name a unit: add "unit": {"column": %s, "max_rows": K}, and list it as "drop" or row names '
             "(docs/specs.md, Unit)",
             " or ".join(map(quote, owners[:_MOST_NAMED])),

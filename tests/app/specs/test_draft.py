@@ -141,7 +141,7 @@ def test_unit_is_asked_for_when_a_column_of_the_rows_may_say_whose_they_are(tmp_
     data.write_text("\n".join(["patient,value", *(f"{row // 4},{row % 7}" for row in range(400))]) + "\n")
     assert main(["specs", "draft", "--from-rows", str(data), "-o", path]) == 0
     said = capfd.readouterr().err
-    assert "column 'patient' may say whose a row is: many of its values have a few rows each." in said
+    assert "column 'patient' may say whose a row is: many of its values have several rows." in said
     assert '"unit": {"column": "patient", "max_rows": K}' in said
     specs = json.loads(Path(path).read_text())
     (tmp_path / "specs.json").write_text(
