@@ -34,6 +34,14 @@ def suggest(name: str, known: Iterable[str], *, show: Callable[[str], str] = str
     return f" (did you mean {show(close[0])}?)" if close else ""
 
 
+def say_both(key: str) -> str:
+    """The way out where the specs are to have a unit or a layout, and a column of that name as well."""
+    return (
+        f"an entry \"{key}\" is either the {key} or, with 'type' or 'derived', a column of that name; to have both, "
+        "give the column another name in the table"
+    )
+
+
 def say_why(error: OSError) -> str:
     """Why the system refused, in its own words where it has some."""
     return error.strerror or type(error).__name__

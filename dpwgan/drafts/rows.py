@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from dpwgan.drafts.entry import KEYS, list_holes
+from dpwgan.drafts.entry import KEYS, choose_calendar, list_holes
 from dpwgan.table.domains import MOST_CATEGORIES
 from dpwgan.table.numerals import read_number
 from dpwgan.table.specs.keys import MAX_WHOLE_NUMBER
@@ -24,23 +24,36 @@ Draft = Mapping[str, Mapping[str, Any]]
 _MOST_DECIMALS = 17
 # Those that a double holds for sure, before and behind the point.
 _MOST_DIGITS = 15
+# What programs write where nothing is known; beside numbers or moments alone it is taken for that.
+_MARKS = {"NA", "N/A", "n/a", "#N/A", "NULL", "null", "None", "NaN", "nan", "-"}
 # Different texts above which, and above a tenth of the rows, a column has names or free text.
 _SURELY_LISTED = 100
 
-_DATES = ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d")
+_COMPACT = "%Y%m%d"
+_DATES = ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", _COMPACT)
+# Of eight digits on end, others are taken for a number.
+_YEARS = range(1800, 2200)
 _TIMES = ("%H:%M", "%H:%M:%S")
 _PARTS = re.compile(r"[0-9]+(\.[0-9]+)+")
-_CALENDAR = {
-    **dict.fromkeys(_DATES, "date"),
-    **dict.fromkeys(_TIMES, "time"),
-    **{f"{date}{between}{time}": "datetime" for date in _DATES for between in " T" for time in _TIMES},
-}
-"""How moments are mostly written, and what they are."""
+_CALENDAR = (*_DATES, *_TIMES, *(f"{date}{between}{time}" for date in _DATES for between in " T" for time in _TIMES))
+"""How moments are mostly written."""
+
+_TAIL = re.compile(r"(?<=:[0-9]{2})(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})?$")
+MOMENT = re.compile(
+    r"([0-9]{4}[-./][0-9]{1,2}[-./][0-9]{1,2}|[0-9]{1,2}[-./ ]([0-9]{1,2}|[A-Za-z]{3,9})[-./ ]([0-9]{4}|[0-9]{2})"
+    r"|[0-9]{1,2}:[0-9]{2})([ T:].*)?"
+)
+"""What moments look like, in formats that are not known as well."""
+_AMOUNT = re.compile(r"[<>~]?[$€£ ]*[+-]?[0-9][0-9., '\xa0]*[%$€£]?")
+# Fractions of a second by their digits, and with the point.
+_FRACTIONS = {0: "", 4: ".%3f", 7: ".%f"}
 
 
-def fill_from_rows(draft: Draft, frames: Iterable[pl.DataFrame]) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """The draft with its nulls filled from string cells, the columns that it does not name behind it; and which it
-    filled or added.
+def fill_from_rows(
+    draft: Draft, frames: Iterable[pl.DataFrame]
+) -> tuple[dict[str, dict[str, Any]], list[str], dict[str, str]]:
+    """The draft with its nulls filled from string cells, the columns that it does not name behind it; which it filled
+    or added; and of those with nulls left, why.
     """
     cells: dict[str, set[str]] = {}
     rows = 0
@@ -52,18 +65,44 @@ def fill_from_rows(draft: Draft, frames: Iterable[pl.DataFrame]) -> tuple[dict[s
     most = min(MOST_CATEGORIES, max(_SURELY_LISTED, rows // 10))
     filled = {name: _fill(named[name], cells[name], most=most, rows=rows) for name in cells if list_holes(named[name])}
     whole = {name: filled.get(name, dict(keys)) for name, keys in named.items()}
-    return whole, [name for name in filled if filled[name] != named[name]]
+    left = [name for name, keys in whole.items() if list_holes(keys)]
+    why = {name: _say_why(whole[name], cells[name]) if name in cells else "not in the table" for name in left}
+    return whole, [name for name in filled if filled[name] != named[name]], why
+
+
+def _say_why(keys: Mapping[str, Any], cells: set[str]) -> str:
+    """Why nulls were left, in a few words and without a cell."""
+    kind, available = keys["type"], cells - {"", *map(str, keys.get("missing", ()))}
+    numbers = [number for cell in available if (number := read_number(cell)) is not None]
+    if not available:
+        return "no cell has anything"
+    if kind in ("date", "datetime", "time"):
+        return "no cell is in its format" if keys.get("format") else "the format comes first"
+    if kind in ("integer", "float") and not numbers:
+        return "no cell is a number"
+    if kind in ("integer", "float") or (kind is None and len(numbers) == len(available)):
+        return (
+            "more digits than are exact" if max(map(abs, numbers)) > MAX_WHOLE_NUMBER else "names of rows? all differ"
+        )
+    if all(map(MOMENT.fullmatch, available - _MARKS)):
+        return "day or month first?" if _find_formats(available - _MARKS) else "moments in no known format?"
+    if all(map(_AMOUNT.fullmatch, available - _MARKS)) and len(numbers) < len(available):
+        return "numbers with other marks than a point?"
+    return "names or free text? too many for a list"
 
 
 def _fill(keys: Mapping[str, Any], cells: set[str], *, most: int, rows: int) -> dict[str, Any]:
     """A column with what its cells, of which `most` make a list, say in the place of its nulls; else as it was."""
     kind, given = keys["type"], {key: value for key, value in keys.items() if value is not None}
     available = cells - {"", *map(str, keys.get("missing", ()))}
-    is_name = kind is None and len(available) == rows > _SURELY_LISTED and all(map(str.isdigit, available))
-    if not available or is_name:
+    marks = _find_marks(available, most=most) if kind is None and "missing" not in keys else set()
+    available -= marks
+    if not available:
         return dict(keys)
     if kind is None and (pattern := _find_pattern(available)) is not None:
-        found = {"type": _CALENDAR[pattern], "format": pattern, **_find_span(pattern, available)}
+        found = {"type": choose_calendar(pattern), "format": pattern, **_find_span(pattern, available)}
+    elif kind is None and len(available) == rows > _SURELY_LISTED and all(map(str.isdigit, available)):
+        return dict(keys)  # names of the rows
     elif kind in ("date", "datetime", "time"):
         found = _find_span(keys["format"], available)
     elif kind is None and (_find_width(available) or _have_parts(available)) and len(available) <= most:
@@ -75,9 +114,19 @@ def _fill(keys: Mapping[str, Any], cells: set[str], *, most: int, rows: int) -> 
     else:
         found = {"type": "enum", "values_from": "data"}
         keys = {key: value for key, value in keys.items() if key != "values"}
-    blank = {"optional": True} if "" in cells else {}
+    blank: dict[str, Any] = {"optional": True} if "" in cells else {}
+    if marks:
+        blank["missing"] = sorted(marks)
     filled = {**keys, **found, **given, **blank, "domain_privacy": "waived"}
     return {key: filled[key] for key in KEYS if key in filled} if found else dict(keys)
+
+
+def _find_marks(cells: set[str], *, most: int) -> set[str]:
+    """Those of the cells that mean not available, where all others are numbers or moments."""
+    marks, others = cells & _MARKS, cells - _MARKS
+    are_codes = len(others) <= most and (_find_width(others) or _have_parts(others))
+    is_told = _find_pattern(others) is not None or (_are_numbers(others) and not are_codes)
+    return marks if marks and others and is_told else set()
 
 
 def _find_range(kind: str | None, cells: set[str]) -> dict[str, Any]:
@@ -117,21 +166,36 @@ def _have_parts(cells: set[str]) -> bool:
 
 
 def _find_pattern(cells: set[str]) -> str | None:
-    """The format in which all cells are written to the letter, if just one of the usual ones is."""
-    fitting = [pattern for pattern in _CALENDAR if all(_fits(cell, pattern) for cell in cells)]
-    return fitting[0] if len(fitting) == 1 else None
+    """The format in which all cells are written to the letter, if just one of the usual ones is.
+
+    Behind it may be milliseconds or microseconds, and one offset that all cells have, which is text.
+    """
+    tails = {cell: found for cell in cells if (found := _TAIL.search(cell)) is not None}
+    heads = {cell[: tails[cell].start()] if cell in tails else cell for cell in cells}
+    fractions = {tail[1] or "" for tail in tails.values()}
+    lengths, zones = set(map(len, fractions)) or {0}, {tail[2] or "" for tail in tails.values()} or {""}
+    fitting = _find_formats(heads)
+    if len(fitting) != 1 or len(zones) > 1 or len(lengths) > 1 or not lengths <= _FRACTIONS.keys():
+        return None
+    are_nought = len(fractions) == 1 and set(min(fractions)) <= {".", "0"}
+    return fitting[0] + (min(fractions) if are_nought else _FRACTIONS[min(lengths)]) + min(zones)
+
+
+def _find_formats(cells: set[str]) -> list[str]:
+    return [pattern for pattern in _CALENDAR if all(_fits(cell, pattern) for cell in cells)]
 
 
 def _fits(cell: str, pattern: str) -> bool:
     try:
-        return datetime.strptime(cell, pattern).strftime(pattern) == cell
+        moment = datetime.strptime(cell, pattern)
     except ValueError:
         return False
+    return moment.strftime(pattern) == cell and (pattern != _COMPACT or moment.year in _YEARS)
 
 
 def _find_span(pattern: str | None, cells: set[str]) -> dict[str, Any]:
     times: dict[datetime, str] = {}
     for cell in cells if pattern else ():
         with suppress(ValueError):
-            times[datetime.strptime(cell, str(pattern))] = cell
+            times[datetime.strptime(cell, re.sub("%[-36]", "%", str(pattern)))] = cell
     return {"min": times[min(times)], "max": times[max(times)]} if times else {}

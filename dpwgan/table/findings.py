@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dpwgan.errors import DataError, quote
+from dpwgan.errors import DataError, quote, say_both
 from dpwgan.table.schema import Schema
 
 _MOST_COLUMNS_NAMED = 5
@@ -72,7 +72,9 @@ def check_header(header: Sequence[str], schema: Schema) -> None:
     if found.repeated:
         faults.append(f"the header repeats {_list_names(found.repeated)}")
     if found.unknown:
-        faults.append(f"the specs do not have {_list_names(found.unknown)}")
+        taken = [key for key, entry in (("unit", schema.unit), ("layout", schema.layout)) if entry is not None]
+        why = [f", and {say_both(key)}" for key in taken if key in found.unknown]
+        faults.append(f"the specs do not have {_list_names(found.unknown)}{''.join(why)}")
     elif found.untold:
         faults.append(f"the specs do not have {found.untold} of the names in the first line")
     if found.absent:

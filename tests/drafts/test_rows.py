@@ -7,6 +7,8 @@ import pytest
 
 from dpwgan.drafts import rows
 from dpwgan.drafts.rows import fill_from_rows
+from dpwgan.table.codecs import make_codec
+from dpwgan.table.findings import Findings
 from dpwgan.table.specs import parse_specs
 
 WAIVED = {"domain_privacy": "waived"}
@@ -21,7 +23,7 @@ def fill(**draft: Any) -> dict[str, dict[str, Any]]:
 
 
 def test_table_without_a_dictionary_is_described_by_its_rows_when_asked():
-    specs, waived = fill_from_rows({}, FRAMES)
+    specs, waived, _ = fill_from_rows({}, FRAMES)
     assert waived == ["age", "fee", "day", "town"]
     assert specs == {
         "age": {"type": "integer", **WAIVED, "min": -7, "max": 999, "optional": True},
@@ -40,6 +42,25 @@ def test_table_without_a_dictionary_is_described_by_its_rows_when_asked():
         (["1.2.2024", "21.12.1933"], {"type": "enum", "values_from": "data"}),  # a format tells how many digits
         (["2023-12-08 10:44", "2024-01-01 00:00"], {"type": "datetime", "format": "%Y-%m-%d %H:%M"}),
         (["09:05:00", "23:59:59"], {"type": "time", "format": "%H:%M:%S"}),
+        (["20240229", "20241231"], {"type": "date", "format": "%Y%m%d"}),
+        (["20230229", "20241231"], {"type": "integer"}),  # no leap year
+        (["10240229", "20241231"], {"type": "integer"}),  # rather an amount
+        (["2024-02-29T07:30:00Z", "2024-12-31T00:00:00Z"], {"type": "datetime", "format": "%Y-%m-%dT%H:%M:%SZ"}),
+        (
+            ["2024-02-29T07:30:00.120Z", "2024-12-31T00:00:00.000Z"],
+            {"type": "datetime", "format": "%Y-%m-%dT%H:%M:%S.%3fZ"},
+        ),
+        (
+            ["2024-02-29 07:30:00.000", "2024-03-01 00:00:00.000"],
+            {"type": "datetime", "format": "%Y-%m-%d %H:%M:%S.000"},
+        ),
+        (["07:30:00.000001", "23:00:00.000000"], {"type": "time", "format": "%H:%M:%S.%f"}),
+        (
+            ["2024-02-29T07:30:00+01:00", "2024-12-31T00:00:00+01:00"],
+            {"type": "datetime", "format": "%Y-%m-%dT%H:%M:%S+01:00"},
+        ),
+        (["2024-02-29T07:30:00+01:00", "2024-12-31T00:00:00+02:00"], {"type": "enum", "values_from": "data"}),
+        (["2024-02-29T07:30:00.5", "2024-12-31T00:00:00.25"], {"type": "enum", "values_from": "data"}),
         (["01067", "99084"], {"type": "enum", "values_from": "data"}),  # the zero is part of a code
         (["01.10", "62.09"], {"type": "enum", "values_from": "data"}),
         (["0.15", "62.09"], {"type": "float", "decimals": "2"}),
@@ -47,15 +68,51 @@ def test_table_without_a_dictionary_is_described_by_its_rows_when_asked():
     ],
 )
 def test_moments_and_codes_are_told_from_amounts(cells, found):
-    specs, _ = fill_from_rows({}, [pl.DataFrame({"cell": cells})])
+    specs, _, _ = fill_from_rows({}, [pl.DataFrame({"cell": cells})])
     ends = {} if found["type"] == "enum" else {"min": cells[0], "max": cells[1]}
     assert {key: str(value) for key, value in specs["cell"].items()} == {**found, **WAIVED, **ends}
-    parse_specs(specs, sha256="")
+    schema = parse_specs(specs, sha256="")
+    findings = Findings()
+    if found["type"] != "enum":
+        make_codec(schema.columns[0]).encode(pl.Series("cell", cells), findings)
+    assert not findings.rows
+
+
+@pytest.mark.parametrize(
+    ("cells", "found"),
+    [
+        (["1.5", "NA", "20"], {"type": "float", "min": 1.5, "max": 20.0, "decimals": 1, "missing": ["NA"]}),
+        (["3", "-", "", "NULL"], {"type": "integer", "min": 3, "max": 3, "missing": ["-", "NULL"], "optional": True}),
+        (["2024-01-01", "N/A"], {"type": "date", "format": "%Y-%m-%d", **dict.fromkeys(("min", "max"), "2024-01-01")}),
+        (["01", "02", "NA"], {"type": "enum", "values_from": "data"}),  # codes
+        (["3", "NA", "low"], {"type": "enum", "values_from": "data"}),
+        (["NA", "-"], {"type": "enum", "values_from": "data"}),
+    ],
+)
+def test_mark_beside_numbers_or_moments_means_not_available(cells, found):
+    specs, _, _ = fill_from_rows({}, [pl.DataFrame({"cell": cells})])
+    assert specs["cell"] == {**found, **WAIVED, **({"missing": ["N/A"]} if "N/A" in cells else {})}
+    findings = Findings()
+    if found["type"] != "enum":
+        make_codec(parse_specs(specs, sha256="").columns[0]).encode(pl.Series("cell", cells), findings)
+    assert not findings.rows
+
+
+def test_mark_is_a_cell_like_others_when_a_dictionary_says_what_is_missing():
+    keys = {"a": {"type": None, "missing": ["-1"]}}
+    found = {"type": "enum", "values_from": "data", **WAIVED, "missing": ["-1"]}
+    assert fill_from_rows(keys, [pl.DataFrame({"a": ["3", "NA", "-1"]})])[0] == {"a": found}
+
+
+def test_days_are_dates_when_each_row_has_its_own():
+    days = [f"2024{month:02d}{day:02d}" for month in range(1, 13) for day in range(1, 11)]
+    found = {"type": "date", **WAIVED, "format": "%Y%m%d", "min": "20240101", "max": "20241210"}
+    assert fill_from_rows({}, [pl.DataFrame({"day": days})])[0] == {"day": found}
 
 
 def test_code_of_many_keeps_its_zeros(monkeypatch):
     monkeypatch.setattr(rows, "MOST_CATEGORIES", 1)
-    specs, _ = fill_from_rows({}, [pl.DataFrame({"zip": ["01067", "99084"]})])
+    specs, _, _ = fill_from_rows({}, [pl.DataFrame({"zip": ["01067", "99084"]})])
     assert specs["zip"] == {"type": "integer", **WAIVED, "min": 1067, "max": 99084, "width": 5}
 
 
@@ -84,9 +141,41 @@ def test_column_stays_open_when_its_rows_do_not_say_enough(monkeypatch):
         "fee": {"type": "float", "min": None, "max": None, "missing": ["1.50", "2", "0.25", "9e1"]},
         "other": {"type": None},
     }
-    specs, waived = fill_from_rows(holes, FRAMES)
+    specs, waived, why = fill_from_rows(holes, FRAMES)
     assert {name: specs[name] for name in holes} == holes
     assert waived == ["age"]
+    assert why == {
+        "town": "names or free text? too many for a list",
+        "day": "the format comes first",
+        "fee": "no cell has anything",
+        "other": "not in the table",
+    }
+
+
+@pytest.mark.parametrize(
+    ("cells", "why"),
+    [
+        (["03.06.24", "14.11.24"], "moments in no known format?"),
+        (["06/03/2024 06:52 AM"], "moments in no known format?"),
+        (["03-Jun-2024"], "moments in no known format?"),
+        (["03/06/2024", "11/12/2024"], "day or month first?"),
+        (["93,05", "1"], "numbers with other marks than a point?"),
+        (["<0.5", "152.93 €", "77%", "20,730"], "numbers with other marks than a point?"),
+        (["100245812208319143"], "more digits than are exact"),
+        (["123-45-6789"], "names or free text? too many for a list"),
+        (["J18.0"], "names or free text? too many for a list"),
+    ],
+)
+def test_why_a_column_stays_open_is_told(cells, why, monkeypatch):
+    monkeypatch.setattr(rows, "MOST_CATEGORIES", 0)
+    assert fill_from_rows({}, [pl.DataFrame({"a": cells})])[1:] == ([], {"a": why})
+
+
+def test_list_of_a_dictionary_stays_open_when_it_would_be_long(monkeypatch):
+    monkeypatch.setattr(rows, "MOST_CATEGORIES", 1)
+    keys = {"type": "enum", "values": None}
+    why = {"a": "names or free text? too many for a list"}
+    assert fill_from_rows({"a": keys}, [pl.DataFrame({"a": ["1", "2"]})]) == ({"a": keys}, [], why)
 
 
 def test_column_stays_open_when_it_may_hold_names():
@@ -97,8 +186,9 @@ def test_column_stays_open_when_it_may_hold_names():
 
 def test_whole_numbers_stay_open_when_each_row_has_its_own():
     number = [str(1_000 + row) for row in range(101)]
-    specs, waived = fill_from_rows({}, [pl.DataFrame({"stay": number, "age": [number[0], *number[:-1]]})])
+    specs, waived, why = fill_from_rows({}, [pl.DataFrame({"stay": number, "age": [number[0], *number[:-1]]})])
     assert (specs["stay"], waived) == ({"type": None}, ["age"])
+    assert why == {"stay": "names of rows? all differ"}
     kept = {"stay": {"type": "integer", "min": None, "max": None}}
     assert fill_from_rows(kept, [pl.DataFrame({"stay": number})])[1] == ["stay"]
 
@@ -106,7 +196,11 @@ def test_whole_numbers_stay_open_when_each_row_has_its_own():
 @pytest.mark.parametrize("kind", ["integer", "float"])
 def test_number_stays_open_when_no_cell_is_one(kind):
     keys = {"type": kind, "min": None, "max": None}
-    assert fill_from_rows({"a": keys}, [pl.DataFrame({"a": ["x", ""]})]) == ({"a": keys}, [])
+    assert fill_from_rows({"a": keys}, [pl.DataFrame({"a": ["x", ""]})]) == (
+        {"a": keys},
+        [],
+        {"a": "no cell is a number"},
+    )
 
 
 @pytest.mark.parametrize(
@@ -121,6 +215,6 @@ def test_number_stays_open_when_no_cell_is_one(kind):
     ],
 )
 def test_range_that_is_drafted_can_be_acted_on(cells, found):
-    specs, waived = fill_from_rows({}, [pl.DataFrame({"a": cells})])
+    specs, waived, _ = fill_from_rows({}, [pl.DataFrame({"a": cells})])
     assert specs == {"a": {**found, **(WAIVED if waived else {})}}
     assert not waived or parse_specs(specs, sha256="")

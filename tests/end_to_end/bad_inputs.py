@@ -432,6 +432,11 @@ CASES: tuple[Case, ...] = (
         78,
         specs(unit=two_rows("member"), member=None, age={**SPECS["age"], "of": "unit"}),
     ),
+    refuse(
+        "columns of a unit, and `unit` is a column",
+        78,
+        specs(unit={"type": "enum", "count": 2}, age={**SPECS["age"], "of": "unit"}),
+    ),
     refuse("a unit's column to be trained", 78, specs(unit=two_rows("age"))),
     refuse(
         "a linked column of a unit that is its own",

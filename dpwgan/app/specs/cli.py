@@ -9,7 +9,7 @@ import argparse
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -17,8 +17,9 @@ from dpwgan.app.commands import Command, Program, write_json
 from dpwgan.app.logs import LOGGER, print_lines
 from dpwgan.drafts.entry import format_draft, list_holes
 from dpwgan.drafts.kinds import KINDS, draft_specs
+from dpwgan.drafts.owners import find_owners
 from dpwgan.drafts.rows import fill_from_rows
-from dpwgan.errors import DataError, SpecsError, UsageError, quote
+from dpwgan.errors import DataError, SpecsError, UsageError, quote, say_both
 from dpwgan.table.codebook import read_codebook
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoder import TableEncoder
@@ -27,6 +28,7 @@ from dpwgan.table.reader import get_format, open_table, open_undescribed, read_t
 from dpwgan.table.schema import ComputedColumn, DerivedColumn, Schema, UndiscoveredColumn, UnitColumn
 from dpwgan.table.source import SourceTable
 from dpwgan.table.specs import Problems, load_document, survey_specs
+from dpwgan.table.specs.keys import LAYOUT, UNIT, declares
 from dpwgan.table.stream import read_bytes
 from dpwgan.table.units import read_units
 from dpwgan.table.writer import write_bytes
@@ -85,14 +87,37 @@ def _draft(arguments: argparse.Namespace) -> None:
         kind, draft = draft_specs(read_bytes(arguments.dictionary), kind=arguments.kind, table=arguments.table)
         kind = KINDS[kind].title
     waived: list[str] = []
+    owners: list[str] = []
+    why: dict[str, str] = {}
     if arguments.from_rows:
-        draft, waived = fill_from_rows(draft, open_undescribed(arguments.from_rows, {}, read=True).frames())
+        table = open_undescribed(arguments.from_rows, {}, read=True)
+        draft, waived, why = fill_from_rows(draft, table.frames())
+        owners = find_owners(draft, table.frames)
     write_bytes(arguments.output, format_draft(draft).encode())
     holes = {name: list_holes(keys) for name, keys in draft.items()}
-    left = [f"{quote(name)} ({', '.join(keys)})" for name, keys in holes.items() if keys]
+    left = [
+        f"{quote(name)} ({', '.join(keys)}{f': {why[name]}' if name in why else ''})"
+        for name, keys in holes.items()
+        if keys
+    ]
     LOGGER.info("%s: %d of %d columns are complete", kind, len(draft) - len(left), len(draft))
     if waived:
         LOGGER.warning("read from the rows, and named by every claim as not covered: %s", _shorten(map(repr, waived)))
+    if owners:
+        LOGGER.warning(
+            "column %s may say whose a row is: many of its values have several rows. A run protects one row unless "
+            'the specs name a unit: add "unit": {"column": %s, "max_rows": K}, and list it as "drop" or row names '
+            "(docs/specs.md, Unit)",
+            " or ".join(map(quote, owners[:_MOST_NAMED])),
+            json.dumps(owners[0], ensure_ascii=False),
+        )
+    coded = [name for name in waived if draft[name].get("width")]
+    if coded:
+        LOGGER.info(
+            'whole numbers with leading zeros: %s; if they are codes, list those that there are, as "values" or by a '
+            "codebook, for others come out as well",
+            _shorten(map(quote, coded)),
+        )
     if left:
         LOGGER.info("to be filled in by hand, null in the draft: %s", _shorten(left))
 
@@ -143,7 +168,10 @@ def _check(arguments: argparse.Namespace) -> None:
     misfits: list[Problem] = []
     if schema is not None and arguments.data is not None:
         names = _list_names(document, schema, found)
-        misfits = list(_judge(arguments.data, schema, found, lines, names=names))
+        whole = document if isinstance(document, dict) else {}
+        entries = {key: whole[key] for key in (LAYOUT, UNIT) if isinstance(whole.get(key), dict)}
+        taken = [key for key in entries if declares(entries, key)]
+        misfits = list(_judge(arguments.data, schema, found, lines, names=names, taken=taken))
     if arguments.json is not None:
         listed = {"specs": [asdict(problem) for problem in wrong], "data": [asdict(problem) for problem in misfits]}
         write_json(arguments.json, {"files": {"specs": arguments.specs, "data": arguments.data}, "problems": listed})
@@ -168,19 +196,28 @@ def _list_names(document: object, schema: Schema, found: Problems) -> list[str]:
 
 
 def _judge(
-    data: str, schema: Schema, found: Problems, lines: Mapping[Place, int], *, names: Sequence[str]
+    data: str,
+    schema: Schema,
+    found: Problems,
+    lines: Mapping[Place, int],
+    *,
+    names: Sequence[str],
+    taken: Collection[str],
 ) -> Iterator[Problem]:
     if "layout" in found.columns:
         return  # nobody knows the names of the pixels
-    for column, rows, said in _find_misfits(data, schema, names=names):
+    for column, rows, said in _find_misfits(data, schema, names=names, taken=taken):
         _, line = find_line(lines, column=column, sentence=said)
         yield Problem(line=line, column=column, rows=rows, problem=f"{data}: {said}{'' if said[-1] == '?' else '.'}")
 
 
-def _find_misfits(path: str, schema: Schema, *, names: Sequence[str]) -> Iterator[tuple[str | None, int | None, str]]:
+def _find_misfits(
+    path: str, schema: Schema, *, names: Sequence[str], taken: Collection[str]
+) -> Iterator[tuple[str | None, int | None, str]]:
     """What is wrong with a table's form, its header against `names`, and its cells against the columns of the schema.
 
-    Of each column, rows and a sentence without its full stop. Privacy: no cell gets into a sentence.
+    `taken` are entries of the specs that are no columns. Of each column, rows and a sentence without its full stop.
+    Privacy: no cell gets into a sentence.
     Raises: InputError if the file is missing; TransferError if reading breaks off.
     """
     try:
@@ -191,7 +228,8 @@ def _find_misfits(path: str, schema: Schema, *, names: Sequence[str]) -> Iterato
         for name in faults.absent:
             yield name, None, f"the header of the table does not have the column {quote(name)}"
         for name in faults.unknown:
-            yield None, None, f"the specs do not have the column {quote(name)} of the table"
+            why = f": {say_both(name)}" if name in taken else ""
+            yield None, None, f"the specs do not have the column {quote(name)} of the table{why}"
         if faults.untold:
             yield None, None, f"the specs do not have {faults.untold} of the names in the first line"
         # Behind the header: where that is none, rows do not fit it, and would be all that is told.

@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from dpwgan.errors import InputError, SpecsError, quote
+from dpwgan.errors import InputError, SpecsError, quote, say_both
 from dpwgan.table.codebook import Codebook, read_codebook
 from dpwgan.table.schema import CategoricalColumn, Column, Schema, TrainedColumn, UndiscoveredColumn, UnitColumn
 from dpwgan.table.specs.columns import parse_column
 from dpwgan.table.specs.derived import parse_derived
 from dpwgan.table.specs.form import check_form
-from dpwgan.table.specs.keys import Keys
+from dpwgan.table.specs.keys import LAYOUT, UNIT, Keys
 from dpwgan.table.specs.layout import expand_layout, refuse_layout
 from dpwgan.table.specs.problems import Problems
 from dpwgan.table.specs.rules import add_rules
@@ -58,7 +58,8 @@ def load_document(content: bytes, problems: Problems | None = None) -> object:
         if len(result) < len(pairs):
             seen: set[str] = set()
             twin = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-            error = SpecsError(f"The specs name {quote(twin)} twice in one object.")
+            why = f": {say_both(twin)}" if twin in (LAYOUT, UNIT) else ""
+            error = SpecsError(f"The specs name {quote(twin)} twice in one object{why}.")
             if problems is None:
                 raise error
             problems.found.append(error)
@@ -114,7 +115,7 @@ def survey_specs(
     with problems.gathered():
         columns, layout = expand_layout(columns, named=named)
     with problems.gathered():
-        columns, unit = take_unit(columns)
+        columns, unit = take_unit(columns, wrong=problems.columns)
     keys = {name: Keys(name, given, codebook) for name, given in columns.items() if name not in problems.columns}
     parsed: dict[str, Column] = {}
     # Those that are told by another one come behind it.

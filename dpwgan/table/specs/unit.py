@@ -1,11 +1,11 @@
 """The key of the specs that names the unit of privacy: the column of a person, household, patient or card."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any
 
-from dpwgan.errors import quote
+from dpwgan.errors import quote, say_both
 from dpwgan.table.calendar import CalendarColumn, LaterColumn
 from dpwgan.table.schema import (
     CategoricalColumn,
@@ -26,16 +26,20 @@ MOST_FORMS = 10_000
 refuse_unit = partial(refuse_key, UNIT)
 
 
-def take_unit(columns: Mapping[str, dict[str, Any]]) -> tuple[dict[str, dict[str, Any]], UnitColumn | None]:
+def take_unit(
+    columns: Mapping[str, dict[str, Any]], *, wrong: Collection[str] = ()
+) -> tuple[dict[str, dict[str, Any]], UnitColumn | None]:
     """Takes the unit out of what the specs list, with its column.
 
+    `wrong` are entries that are not among `columns` because something was found wrong with them.
     Raises: SpecsError if the column is listed as one to be trained, or a column is said to be of a unit and cannot.
     """
     of_unit = tuple(name for name, keys in columns.items() if "of" in keys)
     shared = tuple(name for name in of_unit if columns[name].get("type") not in ("place", "size"))
     if not declares(columns, UNIT):
-        if of_unit:
-            raise refuse_column(of_unit[0], "'of' says whose it is, and the specs name no \"unit\"")
+        if of_unit and UNIT not in wrong:
+            why = f"; {say_both(UNIT)}" if UNIT in columns else ""
+            raise refuse_column(of_unit[0], f"'of' says whose it is, and the specs name no \"unit\"{why}")
         return dict(columns), None
     name, most = columns[UNIT]["column"], int(columns[UNIT]["max_rows"])
     own = columns.get(name, {"type": "drop"})

@@ -172,6 +172,35 @@ def test_unit_is_no_column_that_a_table_lacks_when_something_is_wrong_with_it(fo
     assert capfd.readouterr().err == "dpwgan: error: The specs have 1 problem.\n"
 
 
+def test_unit_that_is_written_wrongly_is_not_said_to_be_missing_when_columns_are_of_it(folder, capfd):
+    specs = {"unit": {**OF_UNITS["unit"], "unique": [["x", "y"]]}, "x": {"type": "boolean", "of": "unit"}}
+    assert judge(folder, specs, "who,x\na,1\n") == 78
+    assert capfd.readouterr().out.partition("json:1: ")[2].splitlines() == [
+        "The unit in the specs: 'unique' (each item) must be a string."
+    ]
+
+
+BOTH = (
+    "an entry \"unit\" is either the unit or, with 'type' or 'derived', a column of that name; to have both, give the "
+    "column another name in the table."
+)
+
+
+def test_way_out_is_told_when_a_table_has_a_column_named_unit_and_a_unit(folder, capfd):
+    entry = {"type": "enum", "values": ["mg", "g"]}
+    specs = {**OF_UNITS, "who": {"type": "string", "uuid": True}, "x": {"type": "boolean", "of": "unit"}}
+    table = "who,x,unit\na,1,mg\n"
+    assert judge(folder, specs, table) == 65
+    assert f"the specs do not have the column 'unit' of the table: {BOTH}" in capfd.readouterr().out
+    assert main(["run", *(str(folder / name) for name in ("e.csv", "out.csv", "e.json")), "1"]) == 65
+    assert f"the specs do not have 'unit', and {BOTH}" in capfd.readouterr().err
+    assert judge(folder, {**specs, "unit": entry}, table) == 78
+    said = capfd.readouterr().out
+    assert f"Column 'x' in the specs: 'of' says whose it is, and the specs name no \"unit\"; {BOTH}" in said
+    assert judge(folder, f'{json.dumps(specs)[:-1]}, "unit": {json.dumps(entry)}}}', table) == 78
+    assert f"The specs name 'unit' twice in one object: {BOTH}" in capfd.readouterr().out
+
+
 def test_parquet_is_checked_as_csv_when_given(folder, capfd):
     (folder / "good.json").write_text(json.dumps(GOOD))
     pl.DataFrame({"x": [1, 9, 9], "more": ["Zq7secret"] * 3}).write_parquet(folder / "e.parquet")

@@ -127,6 +127,32 @@ def test_claim_names_the_columns_that_rows_filled_when_asked(tmp_path, capfd):
     assert any("EXTRA, INDP: their lists or ranges were read from the rows" in item for item in claim["not_covered"])
 
 
+def test_why_columns_stay_open_and_which_may_be_codes_is_told_when_rows_fill_the_rest(tmp_path, capfd):
+    rows = [f"{row % 150 * 331 + 1000:05d},{row % 150:02d}-Jun-24" for row in range(300)]
+    (tmp_path / "data.csv").write_text("\n".join(["zip,day", *rows]) + "\n")
+    assert main(["specs", "draft", "--from-rows", str(tmp_path / "data.csv"), "-o", str(tmp_path / "specs.json")]) == 0
+    said = capfd.readouterr().err
+    assert "whole numbers with leading zeros: 'zip'; if they are codes, list those that there are" in said
+    assert "null in the draft: 'day' (type: names or free text? too many for a list)\n" in said
+
+
+def test_unit_is_asked_for_when_a_column_of_the_rows_may_say_whose_they_are(tmp_path, capfd):
+    data, path = tmp_path / "data.csv", str(tmp_path / "specs.json")
+    data.write_text("\n".join(["patient,value", *(f"{row // 4},{row % 7}" for row in range(400))]) + "\n")
+    assert main(["specs", "draft", "--from-rows", str(data), "-o", path]) == 0
+    said = capfd.readouterr().err
+    assert "column 'patient' may say whose a row is: many of its values have several rows." in said
+    assert '"unit": {"column": "patient", "max_rows": K}' in said
+    specs = json.loads(Path(path).read_text())
+    (tmp_path / "specs.json").write_text(
+        json.dumps({**specs, "unit": {"column": "patient", "max_rows": 4}, "patient": {"type": "drop"}})
+    )
+    assert main(["specs", "check", path, str(data)]) == 0
+    data.write_text("\n".join(["patient,value", *(f"{row},{row % 7}" for row in range(400))]) + "\n")
+    assert main(["specs", "draft", "--from-rows", str(data), "-o", path]) == 0
+    assert "whose a row is" not in capfd.readouterr().err
+
+
 def test_moments_of_parquet_are_drafted_from_rows_and_are_no_problem_while_they_are_open(tmp_path, capfd):
     moments = [datetime.datetime(2024, 3, day, 7, 30) for day in (1, 31)]
     times = [datetime.time(7, 30), datetime.time(23)]

@@ -1,0 +1,87 @@
+"""Columns that may say whose a row is, told from codes, numbers and dates that repeat as well."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dpwgan.drafts.owners import find_owners
+
+DRAFTED = {"type": "integer", "min": 0, "max": 9}
+
+
+def find(table: dict[str, list[str]], *, pieces: int = 2, **draft: dict[str, object]) -> list[str]:
+    frame = pl.DataFrame(table)
+    size = -(-frame.height // pieces)
+    return find_owners({name: DRAFTED for name in table} | draft, lambda: frame.iter_slices(size))
+
+
+def make_visits(*, each: int, owners: int = 300, seed: int = 1) -> dict[str, list[str]]:
+    """Rows of owners in no order, each with a sex and a first letter of its own, and a ward of the visit."""
+    generator = np.random.default_rng(seed)
+    sexes, of_row = generator.choice(["f", "m"], owners), generator.permutation(np.repeat(np.arange(owners), each))
+    wards = generator.choice(["a", "b"], len(of_row))
+    numbers = [str(1000 + owner) for owner in of_row]
+    return {"x": numbers, "sex": [*sexes[of_row]], "ward": [*wards], "tens": [number[:3] for number in numbers]}
+
+
+@pytest.mark.parametrize("pieces", [1, 7])
+def test_column_is_found_when_another_is_the_same_in_all_rows_of_each_of_its_values(pieces):
+    assert find(make_visits(each=6), pieces=pieces) == ["x"]
+
+
+def test_column_is_not_found_when_what_hangs_on_it_is_read_off_its_codes():
+    visits = make_visits(each=6)
+    del visits["sex"]
+    assert find(visits) == []
+    codes = visits["x"]
+    assert find({"zip": codes, "town": [f"town {code}" for code in codes]}) == []
+
+
+@pytest.mark.parametrize("each", [1, 60])
+def test_column_is_not_found_when_its_values_have_one_row_or_very_many(each):
+    assert find(make_visits(each=each)) == []
+
+
+def test_column_is_not_found_when_one_row_breaks_what_hangs_on_it_in_another_piece():
+    visits = make_visits(each=6)
+    first = visits["x"].index(visits["x"][-1])
+    visits["sex"][-1] = {"f": "m", "m": "f"}[visits["sex"][first]]
+    assert find(visits, pieces=7) == []
+
+
+@pytest.mark.parametrize("kind", ["date", "float", "drop"])
+def test_column_is_not_found_when_its_type_names_nobody(kind):
+    assert find(make_visits(each=6), x={"type": kind}) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "is_found"),
+    [
+        *(
+            (name, True)
+            for name in ("patient", "Patient ID", "customerId", "HH_NO", "pid", "visit.id", "user_no", "uid")
+        ),
+        *(
+            (name, False)
+            for name in ("paid", "valid", "patient_age", "customer_city", "members", "code", "number", "idle")
+        ),
+    ],
+)
+def test_name_of_a_column_is_enough_when_it_is_that_of_an_owner(name, is_found):
+    assert find({name: [str(row // 3) for row in range(90)]}) == [name] * is_found
+
+
+def test_few_owners_with_several_rows_are_enough_when_the_name_is_that_of_an_owner():
+    rows = [str(row) for row in (*range(1000), *range(30))]
+    assert find({"patient": rows, "x": rows}) == ["patient"]
+    assert find({"patient": rows[:1005]}) == []
+    assert find({"subject": rows[:25] * 200, "x": rows[:25] * 200}) == ["subject"]
+
+
+def test_row_names_of_a_dictionary_are_found_when_they_repeat():
+    rows = [str(row // 3) for row in range(90)]
+    assert find({"x": rows, "y": rows}, x={"type": "string", "uuid": True}) == ["x"]
+
+
+def test_empty_cells_are_nobody_s():
+    assert find({"pid": [*map(str, range(90)), *[""] * 200]}) == []
