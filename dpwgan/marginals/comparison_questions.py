@@ -61,6 +61,8 @@ _CANDIDATES, _COLUMNS, _MOST_COUNTED = 32, 8, 2 * 10**8
 _LEAST_STDDEVS, _MOST_HIDDEN = 3.0, 0.15
 # What would move a smaller share of rows is left alone: it would cost other columns more.
 _LEAST_MOVED = 0.05
+# What chance adds to squares of counts is their number times the noise's variance, and so many stddevs of that.
+_CHANCE = 4.0
 
 
 def find_compared(attributes: Sequence[Attribute], *, least_levels: int) -> tuple[int, ...]:
@@ -136,7 +138,7 @@ def ask_for_comparisons(
         return split(_count(drawn, coarsening, every) * (records / drafted.records))
 
     shares, answers = dict[Comparison, Shares](), defaultdict[Comparison, list[Counts]](list)
-    moved = dict[Comparison, float]()
+    before = dict[Comparison, Counts]()
 
     @functools.cache
     def count() -> dict[Comparison, Counts]:
@@ -151,18 +153,22 @@ def ask_for_comparisons(
         return count()[asked]
 
     for _ in range(times):
-        parents = find_parents(shares)
-        left, expected = [each for each in every if _is_free(parents, each)] or list(shares), expect()
+        parents, expected, owners = find_parents(shares), expect(), {each.own for each in answers}
+        left = [each for each in every if each.own not in owners and _is_free(parents, each)]
+        left = left or [each for each in answers if each in shares or _is_free(parents, each)]
         asked = left[ledger.select(COMPARISON_SELECTION_LABEL, score)]
         noisy = ledger.release(COMPARISON_ANSWER_LABEL, functools.partial(get, asked))
         answers[asked].append(noisy.values.astype(np.float64))
         mean, of_mean = np.mean(answers[asked], axis=0), stddev / math.sqrt(len(answers[asked]))
-        totals = expected[asked].sum(axis=1)
-        shares[asked] = _find_shares(mean, totals, stddev=of_mean)
-        if asked not in moved:
-            errors = shares[asked] * totals[:, np.newaxis] - expected[asked]
-            moved[asked] = float(np.abs(errors).sum() / 2 / max(1.0, totals.sum()))
-    return Comparisons({asked: kept for asked, kept in shares.items() if moved[asked] >= _LEAST_MOVED})
+        # Rows that keep to earlier answers say nothing of what was expected without them.
+        first = before.setdefault(asked, expected[asked])
+        found = _find_shares(mean, first, stddev=of_mean)
+        totals = first.sum(axis=1, keepdims=True)
+        if np.abs(found * totals - first).sum() / 2 >= _LEAST_MOVED * max(1.0, totals.sum()):
+            shares[asked] = found
+        else:
+            shares.pop(asked, None)
+    return Comparisons(shares)
 
 
 def _is_free(parents: Mapping[int, Sequence[int]], asked: Comparison) -> bool:
@@ -172,22 +178,43 @@ def _is_free(parents: Mapping[int, Sequence[int]], asked: Comparison) -> bool:
     return asked.sides.how != DIFFERENCE or asked.others[0] in parents
 
 
-def _find_shares(noisy: Counts, totals: Counts, *, stddev: float) -> Shares:
+def _find_shares(noisy: Counts, expected: Counts, *, stddev: float) -> Shares:
     """The shares in each group, drawn towards those of all groups together where noise explains the difference.
 
-    Shapes: `noisy` (groups, width), `totals` (groups,), how many records each is expected to have.
+    Those of all groups are drawn towards expected ones in the same way: an answer that is noise says nothing.
+    Shapes: `noisy` and `expected` (groups, width).
     """
-    of_all = noisy.sum(axis=0)
-    most = min(totals.sum(), np.maximum(of_all, 0.0).sum())
-    of_all = project_on_simplex(of_all, np.ones(len(of_all)), total=max(1.0, most))
-    rising = np.argsort(of_all, kind="stable")
-    is_hidden = of_all[rising] < _LEAST_STDDEVS * stddev * math.sqrt(len(noisy))
-    of_all[rising[is_hidden & (np.cumsum(of_all[rising]) <= _MOST_HIDDEN * of_all.sum())]] = 0.0
-    of_all /= of_all.sum()
-    drawn = np.maximum(draw_towards(noisy, np.outer(totals, of_all), stddev=stddev), 0.0)
-    drawn[drawn.sum(axis=1) <= 0] = of_all
+    totals, of_all = expected.sum(axis=1), expected.sum(axis=0)
+    wanted = _leave_chance(noisy.sum(axis=0), of_all, stddev=stddev * math.sqrt(len(noisy)))
+    if not np.array_equal(wanted, of_all):
+        wanted = _hide(wanted, total=totals.sum(), least=_LEAST_STDDEVS * stddev * math.sqrt(len(noisy)))
+    # Of each group as few rows move as lead from what was expected of all to what is wanted.
+    stay = expected * np.minimum(wanted / np.maximum(of_all, 1e-9), 1.0)
+    come = np.maximum(wanted - of_all, 0.0)
+    centre = stay + np.outer(totals - stay.sum(axis=1), come / max(1e-9, come.sum()))
+    drawn = np.maximum(_leave_chance(noisy, centre, stddev=stddev), 0.0)
+    drawn[drawn.sum(axis=1) <= 0] = wanted if wanted.any() else 1.0
     shares: Shares = (drawn / drawn.sum(axis=1, keepdims=True)).astype(np.float32)
     return shares
+
+
+def _leave_chance(noisy: Counts, expected: Counts, *, stddev: float) -> Counts:
+    """Noisy counts drawn towards expected ones, the more the less of what all are off is more than chance explains."""
+    errors, chance = noisy - expected, stddev**2 * (noisy.size + _CHANCE * math.sqrt(2.0 * noisy.size))
+    unexplained = max(0.0, float(np.square(errors).sum()) - chance)
+    spread = expected * min(1.0, math.sqrt(unexplained / max(1e-9, float(np.square(expected).sum()))))
+    return expected + draw_towards(errors + spread, spread, stddev=stddev) - spread
+
+
+def _hide(counts: Counts, *, total: float, least: float) -> Counts:
+    """Counts of so many rows in all, where the smallest kinds, up to a share, are nobody's if they hold few rows."""
+    most = min(total, np.maximum(counts, 0.0).sum())
+    counts = project_on_simplex(counts, np.ones(len(counts)), total=max(1.0, most))
+    rising = np.argsort(counts, kind="stable")
+    is_hidden = (counts[rising] < least) & (np.cumsum(counts[rising]) <= _MOST_HIDDEN * counts.sum())
+    counts[rising[is_hidden]] = 0.0
+    hidden: Counts = counts * (total / counts.sum())
+    return hidden
 
 
 def _list_candidates(

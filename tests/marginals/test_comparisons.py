@@ -355,7 +355,7 @@ def test_shares_are_those_of_all_rows_where_noise_hides_their_own():
     exact = np.outer(totals, [0.0, 0.7, 0.3])
     exact[1] = [0.0, 3_000.0, 0.0]
     noisy = exact + rng.normal(0, 30, exact.shape)
-    shares = questions._find_shares(noisy, totals, stddev=30.0)
+    shares = questions._find_shares(noisy, np.outer(totals, [0.3, 0.0, 0.7]), stddev=30.0)
     assert np.allclose(shares.sum(axis=1), 1.0, atol=1e-6)
     # Below is nobody, as far as can be told; so nobody is drawn there.
     assert np.all(shares[:, 0] < 0.01)
@@ -364,8 +364,31 @@ def test_shares_are_those_of_all_rows_where_noise_hides_their_own():
     assert shares[3, 1] == pytest.approx(pooled, abs=5e-3)
     # Of a few rows something is believed: a share of their own would be off by as much as noise is.
     assert abs(shares[2, 1] - pooled) < 0.1
-    # Noise alone says nothing.
-    assert np.allclose(questions._find_shares(np.zeros((2, 3)), np.zeros(2), stddev=1.0), 1 / 3)
+    # Of nobody nothing is known.
+    assert np.allclose(questions._find_shares(np.zeros((2, 3)), np.zeros((2, 3)), stddev=1.0), 1 / 3)
+
+
+def test_shares_are_those_expected_where_noise_explains_the_difference():
+    rng = np.random.default_rng(0)
+    expected = np.outer(rng.uniform(100, 500, 14), [0.5, 0.0, 0.5])
+    expected[:7] = expected[:7] * [1.5, 0.0, 0.5]
+    asis = [questions._find_shares(expected + rng.normal(0, 300, (14, 3)), expected, stddev=300.0) for _ in range(100)]
+    exact = expected / expected.sum(axis=1, keepdims=True)
+    assert np.mean([np.allclose(shares, exact, atol=1e-6) for shares in asis]) > 0.95
+    # All of them the same stand out of it, and then next to nobody is elsewhere.
+    same = np.outer(expected.sum(axis=1), [0.0, 1.0, 0.0])
+    found = questions._find_shares(20 * same + rng.normal(0, 300, (14, 3)), 20 * expected, stddev=300.0)
+    assert np.average(found[:, 1], weights=same.sum(axis=1)) > 0.95
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_answers_that_are_mere_noise_move_nothing(seed, monkeypatch):
+    monkeypatch.setattr(questions, "_list_candidates", lambda *_: iter([compare(TOTAL, (PAY,), PAY)]))
+    rng = np.random.default_rng(seed)
+    pay, total = rng.integers(100, 1_500, (2, 4_000))
+    encoded = write(pay, np.full(4_000, -3), total, rng.integers(0, KINDS, 4_000))
+    again = partial(ask, encoded, coarsening=coarsen(encoded), drafted=encoded, numbers=(PAY, TOTAL))
+    assert not again(noise=300.0, seed=seed).shares
 
 
 def test_numbers_are_held_against_those_of_their_unit_alone():
