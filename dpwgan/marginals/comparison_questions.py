@@ -59,6 +59,8 @@ _MOST_SIDES, _MEASURED_ROWS = 3_000, 5_000
 _CANDIDATES, _COLUMNS, _MOST_COUNTED = 32, 8, 2 * 10**8
 # Kinds are nobody's where noise of so many stddevs explains what is counted, the smallest ones, up to such a share.
 _LEAST_STDDEVS, _MOST_HIDDEN = 3.0, 0.15
+# A number is drawn again, not those of so many times its groups: what few values are may be set by codes.
+_MOST_TIMES_AS_MANY = 2
 # What would move a smaller share of rows is left alone: it would cost other columns more.
 _LEAST_MOVED = 0.05
 # What chance adds to squares of counts is their number times the noise's variance, and so many stddevs of that.
@@ -66,9 +68,9 @@ _CHANCE = 4.0
 
 
 def find_compared(attributes: Sequence[Attribute], *, least_levels: int) -> tuple[int, ...]:
-    """The numbers of so many levels that there is another one of the same unit for. Privacy: of public facts alone."""
-    units = {place: facts.unit for place, facts in enumerate(attributes) if facts.unit and facts.levels >= least_levels}
-    return tuple(place for place, unit in units.items() if list(units.values()).count(unit) > 1)
+    """The numbers of so many levels that there is another one of the same kind for. Privacy: of public facts alone."""
+    kinds = {place: facts.kind for place, facts in enumerate(attributes) if facts.kind and facts.levels >= least_levels}
+    return tuple(place for place, kind in kinds.items() if list(kinds.values()).count(kind) > 1)
 
 
 def _count_groups(coarsening: Coarsening, by: int) -> int:
@@ -87,7 +89,7 @@ def _count(encoded: EncodedTable, coarsening: Coarsening, comparisons: Sequence[
         # Comparisons of the same numbers, as finely, follow each other.
         together = zip(comparisons, found, strict=True)
         for (sides, scales), same in itertools.groupby(together, lambda each: (each[0].sides, each[0].scales)):
-            gaps, rows = find_gaps(numbers, sides)
+            gaps, rows = find_gaps(numbers, sides, facts)
             kinds = tell_apart(gaps, scales)
             for each, total in same:
                 total += np.bincount(each.width * groups[each.by][rows] + kinds, minlength=len(total))
@@ -229,8 +231,8 @@ def _list_candidates(
         place: Number(known.values[:_MEASURED_ROWS], known.is_there[:_MEASURED_ROWS])
         for place, known in numbers.items()
     }
-    listed = _list_sides({place: facts[place].unit for place in compared}, factors=factors)
-    distances = {sides: _measure_distance(some, sides) for sides in listed}
+    listed = _list_sides(facts, compared, factors=factors, sizes=coarsening.sizes)
+    distances = {sides: _measure_distance(some, sides, facts) for sides in listed}
     for sides in [sides for sides in distances if sides.how == DIFFERENCE]:
         # Of a sum's two parts the one that moves more: the rounding of groups matters less to it.
         total, other = sides.others
@@ -238,7 +240,7 @@ def _list_candidates(
             del distances[sides]
     most = int(np.clip(_MOST_COUNTED / (_COLUMNS * max(1.0, records)), 1, _CANDIDATES))
     for sides in sorted(distances, key=lambda sides: distances[sides])[:most]:
-        gaps, rows = find_gaps(numbers, sides)
+        gaps, rows = find_gaps(numbers, sides, facts)
         strengths = np.full(len(facts), -1.0)
         for by, size in enumerate(coarsening.sizes):
             if by != sides.own:
@@ -251,42 +253,59 @@ def _list_candidates(
             yield from (Comparison(sides, by, scales) for by in (ALL, *np.sort(columns).tolist()))
 
 
-def _list_sides(units: Mapping[int, str], *, factors: Sequence[int]) -> Iterator[Sides]:
-    """Numbers and those that they may be held against: of one unit, or of days a day and numbers of days after it.
+def _list_sides(
+    facts: Sequence[Attribute], compared: Sequence[int], *, factors: Sequence[int], sizes: Sequence[int]
+) -> Iterator[Sides]:
+    """Those of the `compared` numbers that may be held against each other.
 
-    Of two numbers the later one with the other, and each with another one so many times as whole numbers say, the
-    `factors`; with sums any, of as many parts as leave the list short. A sum of two says as much of either part, as a
-    difference.
+    Of two the later one with the other, unless that is no number to draw again, and each with another one so many times
+    as whole numbers say, the `factors`; with sums any, of as many parts as leave the list short. A sum of two says as
+    much of either part, as a difference.
     """
-    for other, own in itertools.combinations(units, 2):
-        if units[own] == units[other]:
-            yield Sides(own, (other,))
-    if len(units) * (len(units) - 1) * len(factors) <= _MOST_SIDES:
-        pairs = {tuple(sorted((factor, other))) for factor in factors for other in units if other != factor}
-        for others in sorted(pairs):
-            # Of two whole numbers either is how often the other comes.
-            kinds = {units[other] for other in others if other in units and {*others} - {other} <= {*factors}}
-            yield from (
-                Sides(own, others, PRODUCT) for own in units if own not in others and units[own] in kinds - {DAYS}
-            )
+    for other, own in itertools.combinations(compared, 2):
+        turned = (Sides(own, (other,)), Sides(other, (own,)))
+        yield from [sides for sides in turned if _may_be_held(sides, facts, sizes)][:1]
+    yield from (sides for sides in _list_joined(compared, factors) if _may_be_held(sides, facts, sizes))
+
+
+def _list_joined(compared: Sequence[int], factors: Sequence[int]) -> Iterator[Sides]:
+    """Products, sums and differences, be they of things that go together or not."""
+    if len(compared) * (len(compared) - 1) * len(factors) <= _MOST_SIDES:
+        pairs = {tuple(sorted((factor, other))) for factor in factors for other in compared if other != factor}
+        # Of two whole numbers either is how often the other comes.
+        yield from (Sides(own, others, PRODUCT) for others in sorted(pairs) for own in compared if own not in others)
     listed = 0
     for parts in range(2, MOST_PARTS + 1):
-        listed += len(units) * math.comb(len(units) - 1, parts) * (3 if parts == 2 else 1)
+        listed += len(compared) * math.comb(len(compared) - 1, parts) * (3 if parts == 2 else 1)
         if listed > _MOST_SIDES:
             return
-        for others in itertools.combinations(units, parts):
-            units_of_parts = sorted(units[other] for other in others)
-            for own, unit in units.items():
-                wanted = [*[WHOLE] * (parts - 1), DAYS] if unit == DAYS else [unit] * parts
-                if own not in others and units_of_parts == wanted:
-                    yield Sides(own, others)
-                    if parts == 2:
-                        yield from (Sides(part, (own, other), DIFFERENCE) for part, other in (others, others[::-1]))
+        for others in itertools.combinations(compared, parts):
+            for own in (own for own in compared if own not in others):
+                yield Sides(own, others)
+                if parts == 2:
+                    yield from (Sides(part, (own, other), DIFFERENCE) for part, other in (others, others[::-1]))
 
 
-def _measure_distance(numbers: Mapping[int, Number], sides: Sides) -> float:
+def _may_be_held(sides: Sides, facts: Sequence[Attribute], sizes: Sequence[int]) -> bool:
+    """Whether a number can be what the other side is, as finely, and may be drawn again for it.
+
+    A day is another one and whole numbers of days; these are what lies between two days.
+    """
+    units = [facts[place].unit for place in (sides.own, *sides.others)]
+    if DAYS in units:
+        own, *others = [unit == DAYS for unit in units]
+        days = others[0] - others[1] if sides.how == DIFFERENCE else sum(others)
+        if sides.how == PRODUCT or own != days or not {*units} <= {DAYS, WHOLE}:
+            return False
+    elif len({facts[place].kind for place in (sides.own, *sides.others)}) > 1:
+        return False
+    most = max(sizes[place] for place in sides.others)
+    return sides.is_countable(facts) and most <= _MOST_TIMES_AS_MANY * sizes[sides.own]
+
+
+def _measure_distance(numbers: Mapping[int, Number], sides: Sides, facts: Sequence[Attribute]) -> float:
     """How far both sides lie apart, in the number's own mean distance from its mean; infinite where no row has both."""
-    gaps, rows = find_gaps(numbers, sides)
+    gaps, rows = find_gaps(numbers, sides, facts)
     if not len(rows):
         return math.inf
     own = numbers[sides.own].values[rows].astype(np.float64)

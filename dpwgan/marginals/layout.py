@@ -48,6 +48,16 @@ class Attribute:
         return self.zero_level if self.first_day is None else -self.first_day
 
     @property
+    def kind(self) -> str:
+        """What its numbers may be compared with: days, or times of day; "1" are numbers, whatever their decimals."""
+        return self.unit.partition("/")[0]
+
+    @property
+    def steps(self) -> int:
+        """How many steps of its numbers make 1; of all other kinds a step is what is counted."""
+        return int(self.unit.partition("/")[2] or 1)
+
+    @property
     def is_missing(self) -> npt.NDArray[np.bool_]:
         """Which of the codes mean not available. Shapes: (codes,)."""
         codes = np.arange(self.codes)
