@@ -18,12 +18,11 @@ from typing import Any
 import numpy as np
 
 from dpwgan.marginals.coarsening import Coarsening
+from dpwgan.marginals.comparison_search import Search
 from dpwgan.marginals.comparisons import (
     ALL,
     DIFFERENCE,
-    MOST_PARTS,
     POWERS,
-    PRODUCT,
     SIGNS,
     Comparison,
     Comparisons,
@@ -53,14 +52,11 @@ COMPARISON_ANSWER_LABEL = "comparison answers"
 DRAFTED_ROWS = 20_000
 """Of how many rows of the fitted codes it is seen which numbers lie near each other, and what is to be expected."""
 
-# Comparisons that are looked at, in some of the drafted rows; those that are held against the table, as their sides lie
-# nearest; by so many columns each; and so many times a row is counted.
-_MOST_SIDES, _MEASURED_ROWS = 3_000, 5_000
+# Comparisons that are held against the table, as their sides lie nearest; by so many columns each; and so many times a
+# row is counted.
 _CANDIDATES, _COLUMNS, _MOST_COUNTED = 32, 8, 2 * 10**8
 # Kinds are nobody's where noise of so many stddevs explains what is counted, the smallest ones, up to such a share.
 _LEAST_STDDEVS, _MOST_HIDDEN = 3.0, 0.15
-# A number is drawn again, not those of so many times its groups: what few values are may be set by codes.
-_MOST_TIMES_AS_MANY = 2
 # What would move a smaller share of rows is left alone: it would cost other columns more.
 _LEAST_MOVED = 0.05
 # What chance adds to squares of counts is their number times the noise's variance, and so many stddevs of that.
@@ -227,19 +223,9 @@ def _list_candidates(
     factors = [place for place, attribute in enumerate(facts) if attribute.unit == WHOLE and attribute.levels > 1]
     places = sorted({*compared, *factors})
     numbers = {place: Number.of(facts[place], facts[place].find_cells(drafted)) for place in places}
-    some = {
-        place: Number(known.values[:_MEASURED_ROWS], known.is_there[:_MEASURED_ROWS])
-        for place, known in numbers.items()
-    }
-    listed = _list_sides(facts, compared, factors=factors, sizes=coarsening.sizes)
-    distances = {sides: _measure_distance(some, sides, facts) for sides in listed}
-    for sides in [sides for sides in distances if sides.how == DIFFERENCE]:
-        # Of a sum's two parts the one that moves more: the rounding of groups matters less to it.
-        total, other = sides.others
-        if distances[sides] > distances.get(Sides(other, (total, sides.own), DIFFERENCE), math.inf):
-            del distances[sides]
+    search = Search(facts=facts, sizes=coarsening.sizes, compared=compared, drafted=numbers)
     most = int(np.clip(_MOST_COUNTED / (_COLUMNS * max(1.0, records)), 1, _CANDIDATES))
-    for sides in sorted(distances, key=lambda sides: distances[sides])[:most]:
+    for sides in search.find_nearest(most):
         gaps, rows = find_gaps(numbers, sides, facts)
         strengths = np.full(len(facts), -1.0)
         for by, size in enumerate(coarsening.sizes):
@@ -251,62 +237,3 @@ def _list_candidates(
         # How far amounts lie apart goes by how large they are, and that of days does not.
         for scales in (SIGNS, POWERS) if facts[sides.own].unit == DAYS else (SIGNS,):
             yield from (Comparison(sides, by, scales) for by in (ALL, *np.sort(columns).tolist()))
-
-
-def _list_sides(
-    facts: Sequence[Attribute], compared: Sequence[int], *, factors: Sequence[int], sizes: Sequence[int]
-) -> Iterator[Sides]:
-    """Those of the `compared` numbers that may be held against each other.
-
-    Of two the later one with the other, unless that is no number to draw again, and each with another one so many times
-    as whole numbers say, the `factors`; with sums any, of as many parts as leave the list short. A sum of two says as
-    much of either part, as a difference.
-    """
-    for other, own in itertools.combinations(compared, 2):
-        turned = (Sides(own, (other,)), Sides(other, (own,)))
-        yield from [sides for sides in turned if _may_be_held(sides, facts, sizes)][:1]
-    yield from (sides for sides in _list_joined(compared, factors) if _may_be_held(sides, facts, sizes))
-
-
-def _list_joined(compared: Sequence[int], factors: Sequence[int]) -> Iterator[Sides]:
-    """Products, sums and differences, be they of things that go together or not."""
-    if len(compared) * (len(compared) - 1) * len(factors) <= _MOST_SIDES:
-        pairs = {tuple(sorted((factor, other))) for factor in factors for other in compared if other != factor}
-        # Of two whole numbers either is how often the other comes.
-        yield from (Sides(own, others, PRODUCT) for others in sorted(pairs) for own in compared if own not in others)
-    listed = 0
-    for parts in range(2, MOST_PARTS + 1):
-        listed += len(compared) * math.comb(len(compared) - 1, parts) * (3 if parts == 2 else 1)
-        if listed > _MOST_SIDES:
-            return
-        for others in itertools.combinations(compared, parts):
-            for own in (own for own in compared if own not in others):
-                yield Sides(own, others)
-                if parts == 2:
-                    yield from (Sides(part, (own, other), DIFFERENCE) for part, other in (others, others[::-1]))
-
-
-def _may_be_held(sides: Sides, facts: Sequence[Attribute], sizes: Sequence[int]) -> bool:
-    """Whether a number can be what the other side is, as finely, and may be drawn again for it.
-
-    A day is another one and whole numbers of days; these are what lies between two days.
-    """
-    units = [facts[place].unit for place in (sides.own, *sides.others)]
-    if DAYS in units:
-        own, *others = [unit == DAYS for unit in units]
-        days = others[0] - others[1] if sides.how == DIFFERENCE else sum(others)
-        if sides.how == PRODUCT or own != days or not {*units} <= {DAYS, WHOLE}:
-            return False
-    elif len({facts[place].kind for place in (sides.own, *sides.others)}) > 1:
-        return False
-    most = max(sizes[place] for place in sides.others)
-    return sides.is_countable(facts) and most <= _MOST_TIMES_AS_MANY * sizes[sides.own]
-
-
-def _measure_distance(numbers: Mapping[int, Number], sides: Sides, facts: Sequence[Attribute]) -> float:
-    """How far both sides lie apart, in the number's own mean distance from its mean; infinite where no row has both."""
-    gaps, rows = find_gaps(numbers, sides, facts)
-    if not len(rows):
-        return math.inf
-    own = numbers[sides.own].values[rows].astype(np.float64)
-    return float(np.abs(gaps).mean() / max(np.abs(own - own.mean()).mean(), 1e-9))

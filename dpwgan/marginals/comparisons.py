@@ -61,8 +61,11 @@ class Sides(NamedTuple):
     def find_factors(self, facts: Sequence[Attribute]) -> tuple[int, ...]:
         """How many of the number's own steps a step of each of the others is; 0 where it is no whole number of them."""
         own, others = facts[self.own].steps, [facts[place].steps for place in self.others]
-        of_one = [math.prod(others), *[1] * (len(others) - 1)] if self.how == PRODUCT else others
-        return tuple(own // steps if own % steps == 0 else 0 for steps in of_one)
+        if self.how == PRODUCT:
+            # A product is scaled once.
+            made = math.prod(others)
+            return (own // made if own % made == 0 else 0, *[1] * (len(others) - 1))
+        return tuple(own // steps if own % steps == 0 else 0 for steps in others)
 
     def is_countable(self, facts: Sequence[Attribute]) -> bool:
         """Whether 64 bits hold both sides, and what they are made of, in the number's own steps."""

@@ -11,6 +11,9 @@ from dpwgan.table.encoded import EncodedTable, Numbers, Span
 
 Cells = npt.NDArray[np.int64]
 
+NUMBERS = "1"
+"""The kind of plain numbers, whatever their decimals."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Attribute:
@@ -49,7 +52,7 @@ class Attribute:
 
     @property
     def kind(self) -> str:
-        """What its numbers may be compared with: days, or times of day; "1" are numbers, whatever their decimals."""
+        """What its numbers may be compared with: `NUMBERS`, or days, or times of day by their step."""
         return self.unit.partition("/")[0]
 
     @property

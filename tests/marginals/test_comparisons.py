@@ -1,8 +1,6 @@
 """Numbers beside others: which may be held against each other, how far a record moves it, and rows that add up."""
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -19,7 +17,6 @@ from dpwgan.marginals.comparison_questions import (
     COMPARISON_SELECTION_LABEL,
     COMPARISONS,
     ask_for_comparisons,
-    find_compared,
 )
 from dpwgan.marginals.comparisons import (
     ALL,
@@ -33,7 +30,7 @@ from dpwgan.marginals.comparisons import (
     Sides,
     tell_apart,
 )
-from dpwgan.marginals.layout import Attribute, lay_out_attributes
+from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.queries import SELECTION_SENSITIVITY, plan_queries
 from dpwgan.table.calendar import DAY, CalendarColumn
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
@@ -392,67 +389,6 @@ def test_answers_that_are_mere_noise_move_nothing(seed, monkeypatch):
     assert not again(noise=300.0, seed=seed).shares
 
 
-def list_sides(
-    facts: Sequence[Attribute],
-    compared: Sequence[int],
-    *,
-    factors: Sequence[int] = (),
-    sizes: Sequence[int] | None = None,
-) -> Iterator[Sides]:
-    return questions._list_sides(facts, compared, factors=factors, sizes=sizes or [1] * len(facts))
-
-
-def list_whole(places: Sequence[int], unit: str = "1/1") -> Iterator[Sides]:
-    """The sides of numbers of one unit, in these places."""
-    return list_sides([replace(ATTRIBUTES[PAY], unit=unit)] * (max(places) + 1), places)
-
-
-def test_numbers_are_held_against_those_of_their_kind_alone():
-    day = {"format": "%Y-%m-%d", "step": DAY, "written": "date"}
-    schema = make_schema(
-        make_number("whole"),
-        NumericColumn(name="money", minimum=0, maximum=50, integer=False, decimals=2),
-        make_number("other"),
-        CalendarColumn(name="begin", first=0, steps=900, **day),  # type: ignore[arg-type]
-        CalendarColumn(name="end", first=30 * DAY, steps=900, **day),  # type: ignore[arg-type]
-        make_number("few", most=9),
-        NumericColumn(name="real", minimum=0, maximum=50, integer=False, decimals=9),
-        CategoricalColumn(name="kind", tokens=tuple("abc"), integer=False),
-        make_number("binned", edges=(0.0, 500.0, 1_000.0)),
-    )
-    facts = lay_out_attributes(lay_out_spans(schema))
-    assert find_compared(facts, least_levels=129) == (0, 1, 2, 3, 4, 6)
-    assert find_compared(facts, least_levels=2) == (0, 1, 2, 3, 4, 5, 6)
-    assert [facts[place].origin for place in (0, 3, 4)] == [0, 0, -30]
-    found = {sides[:2] for sides in list_sides(facts, range(5)) if sides.how == SUM}
-    # Cents are drawn again, and may be whole amounts: hardly any of these is what cents add up to.
-    singles = {(1, (0,)), (2, (0,)), (1, (2,)), (4, (3,)), (1, (0, 2))}
-    # A day is another one and numbers of days; no sum of days, and none of days and cents.
-    later = {(own, parts) for own, other in ((3, 4), (4, 3)) for parts in ((0, other), (2, other), (0, 2, other))}
-    assert found == singles | later
-    # Times of day are no numbers.
-    times = replace(facts[0], unit="time of day by 60000000 microseconds")
-    assert find_compared([facts[0], times, facts[1]], least_levels=129) == (0, 2)
-
-
-def test_numbers_of_few_groups_are_not_drawn_again_beside_those_of_many():
-    facts = [replace(ATTRIBUTES[PAY], unit="1/1")] * 3
-    found = {sizes: set(list_sides(facts, range(3), sizes=sizes)) for sizes in ((9, 9, 9), (9, 9, 4), (4, 9, 4))}
-    assert Sides(2, (1,)) in found[9, 9, 9]
-    assert {sides.own for sides in found[9, 9, 4]} == {0, 1}
-    assert {Sides(0, (2,)), Sides(1, (2,)), Sides(1, (0,))} <= found[9, 9, 4]
-    assert {sides.own for sides in found[4, 9, 4]} == {1, 2}
-
-
-def test_nothing_is_counted_that_64_bits_do_not_hold():
-    large, small = replace(ATTRIBUTES[PAY], levels=1 << 53, unit="1/1"), replace(ATTRIBUTES[PAY], unit="1/1000000000")
-    assert not list(list_sides([large, small], range(2)))
-    assert {sides.how for sides in list_sides([large] * 3, range(3), factors=range(3))} == {SUM, DIFFERENCE}
-    some = replace(large, levels=1 << 20)
-    assert {sides.how for sides in list_sides([some] * 3, range(3), factors=range(3))} == {SUM, DIFFERENCE, PRODUCT}
-    assert list(list_sides([some, replace(small, unit="1/1000")], range(2))) == [Sides(1, (0,))]
-
-
 def test_days_and_a_number_that_counts_both_ends_are_a_day_off_in_all_rows():
     day = {"first": 0, "format": "%Y-%m-%d", "step": DAY, "written": "date"}
     begin, end = (CalendarColumn(name=name, steps=1_000, **day) for name in ("begin", "end"))  # type: ignore[arg-type]
@@ -472,13 +408,7 @@ def test_days_and_a_number_that_counts_both_ends_are_a_day_off_in_all_rows():
     assert np.mean(ends == begins + lengths - 1) > 0.98
 
 
-def test_sums_of_two_are_differences_too():
-    found = set(list_whole((3, 5, 8), "1/100"))
-    sums = {Sides(8, (3, 5)), Sides(5, (3, 8)), Sides(3, (5, 8))}
-    both = {Sides(part, (own, *({*others} - {part})), DIFFERENCE) for own, others, _ in sums for part in others}
-    assert found == {Sides(5, (3,)), Sides(8, (3,)), Sides(8, (5,))} | sums | both
-    assert len(both) == 6
-    # One is asked for where the sum is set by something else.
+def test_differences_are_free_where_the_sum_is_set_by_something_else():
     asked = compare(3, (8, 5), how=DIFFERENCE)
     assert [questions._is_free(parents, asked) for parents in ({}, {8: (7, 6)}, {8: (3, 7)})] == [False, True, False]
 
@@ -503,30 +433,6 @@ def test_what_would_move_few_rows_is_left_alone(turned, is_kept, monkeypatch):
     assert bool(known.shares) is is_kept
 
 
-def test_sums_have_as_many_parts_as_leave_the_list_short():
-    def count(numbers: int) -> dict[int, int]:
-        sides = [sides for sides in list_whole(range(numbers)) if sides.how == SUM]
-        assert len(set(sides)) == len(sides)
-        assert all(own not in others and list(others) == sorted(set(others)) for own, others, _ in sides)
-        return dict(Counter(len(others) for _, others, _ in sides))
-
-    assert count(5) == {1: 10, 2: 30, 3: 20, 4: 5}
-    assert count(11) == {1: 55, 2: 495, 3: 1_320}
-    assert count(40) == {1: 780}
-
-
-def test_products_are_of_whole_numbers_and_another_one():
-    units = {0: "1/100", 1: "1/100", 2: "1/1", 3: "day", 4: "1/1", 9: "1/1"}
-    facts = [replace(ATTRIBUTES[PAY], unit=units.get(place, "")) for place in range(10)]
-    found = [sides for sides in list_sides(facts, range(5), factors=(2, 4, 9)) if sides.how == PRODUCT]
-    assert len(set(found)) == len(found)
-    # How often something costs what one of it costs; of whole numbers, whole ones; of days none.
-    cents = {(own, tuple(sorted((factor, 1 - own)))) for own in (0, 1) for factor in (2, 4, 9)}
-    cents |= {(own, others) for own in (0, 1) for others in ((2, 4), (2, 9), (4, 9))}
-    whole = {(2, (4, 9)), (4, (2, 9))}
-    assert {sides[:2] for sides in found} == cents | whole
-
-
 @pytest.mark.parametrize("seed", range(2))
 def test_rows_multiply_when_the_table_does(seed):
     rng = np.random.default_rng(seed)
@@ -544,30 +450,28 @@ def test_rows_multiply_when_the_table_does(seed):
     assert np.mean((numbers[PAY] * numbers[EXTRA] == numbers[TOTAL])[is_legal]) > 0.99
 
 
-@pytest.mark.parametrize("noise", [0.2, 5.0])
-def test_rows_add_up_whatever_the_decimals(noise):
-    """What is paid, in cents, is a loss in cents less a whole amount."""
+@pytest.mark.parametrize("how", [SUM, PRODUCT])
+def test_rows_add_up_or_multiply_whatever_the_decimals(how):
+    """A loss in cents is what is paid, in cents, and a whole amount, or so many times what is paid."""
     money = {"minimum": 0, "integer": False, "decimals": 2}
-    columns = [NumericColumn(name=name, maximum=500, **money) for name in ("loss", "paid")]
+    columns = [NumericColumn(name=name, maximum=most, **money) for name, most in (("loss", 5_000), ("paid", 300))]
     spans = lay_out_spans(make_schema(make_number("own", most=300), *columns))
     rng = np.random.default_rng(0)
-    own, paid = rng.integers(0, 200, 6_000), rng.integers(0, 30_000, 6_000)
+    own, paid = rng.integers(0, 200 if how == SUM else 15, 6_000), rng.integers(0, 30_000, 6_000)
     encoded = EncodedTable.make_empty(spans, len(own))
     facts = lay_out_attributes(spans)
-    for attribute, cells in zip(facts, (own, paid + 100 * own, paid), strict=True):
+    for attribute, cells in zip(facts, (own, paid + 100 * own if how == SUM else own * paid, paid), strict=True):
         attribute.put_cells(cells, into=encoded)
-    coarsening = coarsen(encoded, block=1_000)
-    parts = list(coarsening.parts)
-    parts[0] = coarsen(encoded, block=20).parts[0]
-    coarsening = replace(coarsening, parts=tuple(parts))
-    known = ask(encoded, coarsening=coarsening, numbers=(0, 1, 2), noise=noise)
-    assert {asked.sides for asked in known.shares} == {Sides(1, (0, 2))}
+    fine, coarse = coarsen(encoded, block=5), coarsen(encoded, block=1_000)
+    coarsening = replace(coarse, parts=(fine.parts[0], *coarse.parts[1:]))
+    known = ask(encoded, coarsening=coarsening, numbers=(0, 1, 2))
+    assert {asked.sides for asked in known.shares} == {Sides(1, (0, 2), how)}
     assert known.is_sound(coarsening)
     assert not Comparisons({compare(0, (1,)): np.full((1, 3), 1 / 3, np.float32)}).is_sound(coarsening)
     drawn = draw_of_groups(encoded, coarsening)
     known.redraw(drawn, coarsening, rng=rng)
     whole, loss, rest = (attribute.find_cells(drawn) for attribute in facts)
-    assert np.mean(loss == rest + 100 * whole) > 0.99
+    assert np.mean(loss == (rest + 100 * whole if how == SUM else rest * whole)) > 0.99
 
 
 def test_few_comparisons_are_counted_where_rows_are_many():
