@@ -21,8 +21,9 @@ Places = tuple[int, ...]
 
 # Drafted rows that numbers are held against each other in, fewer of them where there is much to be held.
 _LEAST_ROWS, _MOST_GAPS = 500, 5 * 10**7
-# So many sums of each size, and products, of every number are among the nearest, and are made larger.
-_WIDTH = 12
+# So many sums of each size, and products, of every number are among the nearest, and are made larger; sums of two are
+# made of so many numbers that lie near by themselves, and any.
+_WIDTH, _SINGLES = 12, 24
 # So many sides of each number may be among the nearest at least: those of others are to be looked at, too.
 _LEAST_OF_EACH = 4
 # A number is drawn again, not those of so many times its groups: what few values are may be set by codes.
@@ -66,7 +67,7 @@ class Search:
     def _values(self) -> dict[int, Floats]:
         """Numbers of as many rows as time is for, in units and not in steps. Shapes: (rows,) each."""
         many = len(self.compared)
-        gaps = many * many * (many // 2 + len(self._factors) + 1)
+        gaps = many * many * (min(many, _SINGLES) + len(self._factors))
         rows = max(_LEAST_ROWS, _MOST_GAPS // gaps)
         return {
             place: np.where(known.is_there, known.values / self.facts[place].steps, np.nan)[:rows]
@@ -94,8 +95,10 @@ class Search:
         alike = [place for place in others if facts[place].kind == facts[own].kind]
         # A day is another one, and numbers of days after it.
         added = [place for place in others if facts[place].unit == WHOLE] if facts[own].unit == DAYS else alike
-        nearest: dict[Places, Floats] = {(place,): values[place] for place in alike}
-        yield from zip((Sides(own, places) for places in nearest), _measure(values[own], nearest.values()), strict=True)
+        distances = dict(zip(alike, _measure(values[own], map(values.__getitem__, alike)).tolist(), strict=True))
+        yield from ((Sides(own, (place,)), distance) for place, distance in distances.items())
+        singles = sorted(alike, key=distances.__getitem__)[:_SINGLES]
+        nearest: dict[Places, Floats] = {(place,): values[place] for place in singles}
         for _ in range(1, MOST_PARTS):
             nearest, measured = self._extend(own, nearest, added)
             yield from ((Sides(own, places), distance) for places, distance in measured.items())
