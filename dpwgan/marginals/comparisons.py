@@ -18,6 +18,7 @@ from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
 from dpwgan.marginals.hanging import hangs_on, put_in_order
 from dpwgan.marginals.layout import Attribute
 from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.schema import DAYS
 
 Counts = npt.NDArray[np.float64]
 Shares = npt.NDArray[np.float32]
@@ -290,8 +291,15 @@ def _settle(
         is_left[hits] = False
         rest = rest[is_left]
 
+    def are_likely(drawn: Integers) -> Flags | bool:
+        """Whether days are such as others are: a day of the week that is seldom one is as seldom taken."""
+        if own.unit != DAYS:
+            return True
+        likely: Flags = rng.random(len(drawn)) < part.find_odds(np.clip(drawn, own.codes, own.cells - 1))
+        return likely
+
     take(wanted, cells == wanted)
-    take(wanted[rest], _are_near(wanted[rest], groups[rest], part=part, own=own))
+    take(wanted[rest], _are_near(wanted[rest], groups[rest], part=part, own=own) & are_likely(wanted[rest]))
     for turn in range(4 * _TRIES):
         if not len(rest):
             break
@@ -304,17 +312,17 @@ def _settle(
         kinds = np.repeat(np.arange(lacking.size), lacking.ravel())
         drawn = wanted[rest] + _draw_gaps(kinds % width - scales, settled - wanted, scales=scales, rng=rng)
         if turn < 2 * _TRIES:
-            take(drawn, _are_near(drawn, groups[rest], part=part, own=own))
+            take(drawn, _are_near(drawn, groups[rest], part=part, own=own) & are_likely(drawn))
             continue
         # Who leaves a group makes room there for another: the column by itself stays as it was, but for exact sums and
         # the last few rows.
         leaving = rest if leaving is None else leaving
         room = np.bincount(groups[leaving], minlength=part.size)
         room -= np.bincount(part.find_groups(settled[np.setdiff1d(leaving, rest)]), minlength=part.size)
-        is_hit = (drawn == wanted[rest]) | (turn >= 3 * _TRIES)
+        is_hit = drawn == wanted[rest]
         mixed = rng.permutation(len(rest))
         is_hit[mixed[_choose_first(part.find_groups(np.clip(drawn[mixed], own.codes, own.cells - 1)), room)]] = True
-        take(drawn, is_hit)
+        take(drawn, (is_hit & are_likely(drawn)) | (turn >= 3 * _TRIES))
     return settled
 
 

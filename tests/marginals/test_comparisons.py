@@ -30,6 +30,7 @@ from dpwgan.marginals.comparisons import (
     Sides,
     tell_apart,
 )
+from dpwgan.marginals.day_kinds import DAY_KINDS, DayKinds
 from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.queries import SELECTION_SENSITIVITY, plan_queries
 from dpwgan.table.calendar import DAY, CalendarColumn
@@ -406,6 +407,32 @@ def test_days_and_a_number_that_counts_both_ends_are_a_day_off_in_all_rows():
     known.redraw(drawn, coarsening, rng=rng)
     begins, ends, lengths = (attribute.find_cells(drawn) for attribute in facts)
     assert np.mean(ends == begins + lengths - 1) > 0.98
+
+
+def test_days_that_nobody_has_are_not_made_by_how_far_others_lie():
+    """The second day is never on a weekend, and the same or some days later."""
+    day = {"first": 0, "format": "%Y-%m-%d", "step": DAY, "written": "date"}
+    columns = [CalendarColumn(name=name, steps=1_000, **day) for name in ("begin", "end")]  # type: ignore[arg-type]
+    spans = lay_out_spans(make_schema(*columns))
+    rng = np.random.default_rng(0)
+    begins = rng.integers(0, 900, 20_000)
+    ends = begins + np.where(rng.random(20_000) < 0.4, 0, rng.integers(0, 60, 20_000))
+    ends += np.array([0, 0, 2, 1, 0, 0, 0])[ends % 7]  # the first of January 1970 was a Thursday
+    encoded = EncodedTable.make_empty(spans, len(begins))
+    facts = lay_out_attributes(spans)
+    for attribute, cells in zip(facts, (begins, ends), strict=True):
+        attribute.put_cells(cells, into=encoded)
+    coarsening = coarsen(encoded, block=30)
+    odds = np.where(np.isin(np.arange(DAY_KINDS), (5, 6)), 1e-6, 1.4)
+    kinds = DayKinds(first_day=0, levels=facts[1].levels, places=(False,) * 3, odds=odds)
+    coarsening = replace(coarsening, parts=(coarsening.parts[0], replace(coarsening.parts[1], odds=kinds)))
+    shares = np.bincount(tell_apart(ends - begins, POWERS), minlength=2 * POWERS + 1)[np.newaxis] / len(begins)
+    drawn = draw_of_groups(encoded, coarsening)
+    Comparisons({compare(1, (0,), scales=POWERS): shares.astype(np.float32)}).redraw(drawn, coarsening, rng=rng)
+    first, last = (attribute.find_cells(drawn) for attribute in facts)
+    assert np.mean(np.isin(last % 7, (2, 3))) < 0.02
+    found = np.bincount(tell_apart(last - first, POWERS), minlength=2 * POWERS + 1) / len(begins)
+    assert np.abs(found - shares).max() < 0.01
 
 
 def test_differences_are_free_where_the_sum_is_set_by_something_else():
