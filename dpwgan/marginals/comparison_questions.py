@@ -125,6 +125,9 @@ def ask_for_comparisons(
     """
     stddev = ledger.find(COMPARISON_ANSWER_LABEL).stddev
     every = list(_list_candidates(drafted, coarsening, numbers, records))
+    if not every:
+        # As where cents have few groups, and whole numbers many: none may be drawn again.
+        return Comparisons()
     ends = np.cumsum([each.width * _count_groups(coarsening, each.by) for each in every])[:-1]
 
     def split(flat: Counts) -> dict[Comparison, Counts]:
@@ -153,7 +156,7 @@ def ask_for_comparisons(
     for _ in range(times):
         parents, expected, owners = find_parents(shares), expect(), {each.own for each in answers}
         left = [each for each in every if each.own not in owners and _is_free(parents, each)]
-        left = left or [each for each in answers if each in shares or _is_free(parents, each)]
+        left = left or [each for each in answers if each in shares or _is_free(parents, each)] or every
         asked = left[ledger.select(COMPARISON_SELECTION_LABEL, score)]
         noisy = ledger.release(COMPARISON_ANSWER_LABEL, functools.partial(get, asked))
         answers[asked].append(noisy.values.astype(np.float64))

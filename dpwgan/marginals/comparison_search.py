@@ -74,13 +74,11 @@ class Search:
             for place, known in self.drafted.items()
         }
 
-    @cached_property
-    def _shuffled(self) -> dict[int, Floats]:
-        """The numbers of other rows, where there are any. Shapes: as `_values`."""
-        shuffled = {place: values.copy() for place, values in self._values.items()}
-        rng = np.random.default_rng(0)
-        for values in shuffled.values():
-            values[~np.isnan(values)] = rng.permutation(values[~np.isnan(values)])
+    def _shuffle(self, place: int, beside: Floats, rng: np.random.Generator) -> Floats:
+        """The numbers of other rows that have one, and what it is held beside. Shapes: as `_values`."""
+        values = self._values[place]
+        rows, shuffled = np.flatnonzero(~np.isnan(values + beside)), values.copy()
+        shuffled[rows] = values[rng.permutation(rows)]
         return shuffled
 
     def _may_be_held(self, own: int, other: int) -> bool:
@@ -109,13 +107,15 @@ class Search:
         self, own: int, sums: Mapping[Places, Floats], added: Sequence[int]
     ) -> tuple[dict[Places, Floats], dict[Places, float]]:
         """The nearest sums of one part more, among those that all parts belong to, and how near they are."""
-        values, shuffled, found = self._values, self._shuffled, dict[Places, Floats | None]()
+        values, found, rng = self._values, dict[Places, Floats | None](), np.random.default_rng(0)
         for places, known in sums.items():
             more = {tuple(sorted((*places, part))): part for part in added if part not in places}
             more = {larger: part for larger, part in more.items() if larger not in found}
+            beside = known + values[own]
             joined = [known + values[part] for part in more.values()]
-            mixed = [known - values[one] + shuffled[one] + values[part] for one in places for part in more.values()]
-            mixed += [known + shuffled[part] for part in more.values()]
+            others = [known - values[one] + self._shuffle(one, beside, rng) for one in places]
+            mixed = [other + values[part] for other in others for part in more.values()]
+            mixed += [known + self._shuffle(part, beside, rng) for part in more.values()]
             left = _measure(values[own], [*joined, *mixed], is_centred=True).reshape(len(places) + 2, -1)
             are_parts = left[0] <= _LEFT_BY_PARTS * left[1:].min(axis=0)
             found |= zip(

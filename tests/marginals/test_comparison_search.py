@@ -155,3 +155,13 @@ def test_numbers_that_no_row_has_together_are_no_matter():
     is_first = np.arange(ROWS) % 2 == 0
     found = find(search({0: np.where(is_first, first, -1), 1: np.where(is_first, -1, second), 2: third}))
     assert {Sides(2, (0,)), Sides(2, (1,))} <= found
+
+
+def test_what_rows_that_have_a_number_lack_is_no_part_of_it():
+    """What is reserved of claims that are closed is 0: it is of others that it could be told from."""
+    opened, taken, reserve = draw(3)
+    is_open = np.arange(ROWS) % 3 == 0
+    reserve = np.where(is_open | (np.arange(ROWS) % 50 == 1), reserve, 0)
+    closed = np.where(is_open, -1, opened + taken)
+    found = find(search({0: opened, 1: closed, 2: reserve}, units=["day", "day", "1/1"]))
+    assert found == {Sides(1, (0,))}

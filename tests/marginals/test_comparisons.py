@@ -409,6 +409,14 @@ def test_days_and_a_number_that_counts_both_ends_are_a_day_off_in_all_rows():
     assert np.mean(ends == begins + lengths - 1) > 0.98
 
 
+@pytest.mark.parametrize("candidates", [[], [compare(EXTRA, (TOTAL, PAY), how=DIFFERENCE)]])
+def test_few_candidates_are_no_matter(candidates, monkeypatch):
+    """None, or a difference whose sum was not among the nearest."""
+    monkeypatch.setattr(questions, "_list_candidates", lambda *_: iter(candidates))
+    encoded = make_payroll(500)
+    assert list(ask(encoded, coarsening=coarsen(encoded), times=3).shares) == candidates
+
+
 def test_days_that_nobody_has_are_not_made_by_how_far_others_lie():
     """The second day is never on a weekend, and the same or some days later."""
     day = {"first": 0, "format": "%Y-%m-%d", "step": DAY, "written": "date"}
