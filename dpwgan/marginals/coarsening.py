@@ -104,6 +104,19 @@ class AttributeGroups:
         cells[rows[wide]] = self.codes + self.odds.draw(self.starts - self.codes, sizes, chosen[wide], rng=rng)
         return cells
 
+    def find_odds(self, cells: Integers) -> Floats:
+        """How likely each cell is beside the mean of its group, as days of a week are not alike. Shapes: (n,)."""
+        places, sizes = np.searchsorted(self.starts, cells, side="right") - 1, np.diff(self.starts, append=self.cells)
+        odds: Floats = (self.weights / sizes * np.bincount(self.groups, sizes)[self.groups])[places]
+        if self.odds is not None:
+            wide = np.flatnonzero(sizes > 1)
+            mean = np.ones(len(sizes))
+            mean[wide] = self.odds.weigh(self.starts[wide] - self.codes, sizes[wide])
+            rows = np.flatnonzero(sizes[places] > 1)
+            own = self.odds.weigh(cells[rows] - self.codes, np.ones(len(rows), np.int64))
+            odds[rows] *= own / np.maximum(mean[places[rows]], 1e-12)
+        return odds
+
     def _draw_intervals(
         self, groups: Groups, *, order: Integers, bounds: Integers, rng: np.random.Generator
     ) -> Integers:

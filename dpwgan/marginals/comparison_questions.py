@@ -18,12 +18,11 @@ from typing import Any
 import numpy as np
 
 from dpwgan.marginals.coarsening import Coarsening
+from dpwgan.marginals.comparison_search import Search
 from dpwgan.marginals.comparisons import (
     ALL,
     DIFFERENCE,
-    MOST_PARTS,
     POWERS,
-    PRODUCT,
     SIGNS,
     Comparison,
     Comparisons,
@@ -53,20 +52,21 @@ COMPARISON_ANSWER_LABEL = "comparison answers"
 DRAFTED_ROWS = 20_000
 """Of how many rows of the fitted codes it is seen which numbers lie near each other, and what is to be expected."""
 
-# Comparisons that are looked at, in some of the drafted rows; those that are held against the table, as their sides lie
-# nearest; by so many columns each; and so many times a row is counted.
-_MOST_SIDES, _MEASURED_ROWS = 3_000, 5_000
+# Comparisons that are held against the table, as their sides lie nearest; by so many columns each; and so many times a
+# row is counted.
 _CANDIDATES, _COLUMNS, _MOST_COUNTED = 32, 8, 2 * 10**8
 # Kinds are nobody's where noise of so many stddevs explains what is counted, the smallest ones, up to such a share.
 _LEAST_STDDEVS, _MOST_HIDDEN = 3.0, 0.15
 # What would move a smaller share of rows is left alone: it would cost other columns more.
 _LEAST_MOVED = 0.05
+# What chance adds to squares of counts is their number times the noise's variance, and so many stddevs of that.
+_CHANCE = 4.0
 
 
 def find_compared(attributes: Sequence[Attribute], *, least_levels: int) -> tuple[int, ...]:
-    """The numbers of so many levels that there is another one of the same unit for. Privacy: of public facts alone."""
-    units = {place: facts.unit for place, facts in enumerate(attributes) if facts.unit and facts.levels >= least_levels}
-    return tuple(place for place, unit in units.items() if list(units.values()).count(unit) > 1)
+    """The numbers of so many levels that there is another one of the same kind for. Privacy: of public facts alone."""
+    kinds = {place: facts.kind for place, facts in enumerate(attributes) if facts.kind and facts.levels >= least_levels}
+    return tuple(place for place, kind in kinds.items() if list(kinds.values()).count(kind) > 1)
 
 
 def _count_groups(coarsening: Coarsening, by: int) -> int:
@@ -85,7 +85,7 @@ def _count(encoded: EncodedTable, coarsening: Coarsening, comparisons: Sequence[
         # Comparisons of the same numbers, as finely, follow each other.
         together = zip(comparisons, found, strict=True)
         for (sides, scales), same in itertools.groupby(together, lambda each: (each[0].sides, each[0].scales)):
-            gaps, rows = find_gaps(numbers, sides)
+            gaps, rows = find_gaps(numbers, sides, facts)
             kinds = tell_apart(gaps, scales)
             for each, total in same:
                 total += np.bincount(each.width * groups[each.by][rows] + kinds, minlength=len(total))
@@ -125,6 +125,9 @@ def ask_for_comparisons(
     """
     stddev = ledger.find(COMPARISON_ANSWER_LABEL).stddev
     every = list(_list_candidates(drafted, coarsening, numbers, records))
+    if not every:
+        # As where cents have few groups, and whole numbers many: none may be drawn again.
+        return Comparisons()
     ends = np.cumsum([each.width * _count_groups(coarsening, each.by) for each in every])[:-1]
 
     def split(flat: Counts) -> dict[Comparison, Counts]:
@@ -136,7 +139,7 @@ def ask_for_comparisons(
         return split(_count(drawn, coarsening, every) * (records / drafted.records))
 
     shares, answers = dict[Comparison, Shares](), defaultdict[Comparison, list[Counts]](list)
-    moved = dict[Comparison, float]()
+    before = dict[Comparison, Counts]()
 
     @functools.cache
     def count() -> dict[Comparison, Counts]:
@@ -151,18 +154,22 @@ def ask_for_comparisons(
         return count()[asked]
 
     for _ in range(times):
-        parents = find_parents(shares)
-        left, expected = [each for each in every if _is_free(parents, each)] or list(shares), expect()
+        parents, expected, owners = find_parents(shares), expect(), {each.own for each in answers}
+        left = [each for each in every if each.own not in owners and _is_free(parents, each)]
+        left = left or [each for each in answers if each in shares or _is_free(parents, each)] or every
         asked = left[ledger.select(COMPARISON_SELECTION_LABEL, score)]
         noisy = ledger.release(COMPARISON_ANSWER_LABEL, functools.partial(get, asked))
         answers[asked].append(noisy.values.astype(np.float64))
         mean, of_mean = np.mean(answers[asked], axis=0), stddev / math.sqrt(len(answers[asked]))
-        totals = expected[asked].sum(axis=1)
-        shares[asked] = _find_shares(mean, totals, stddev=of_mean)
-        if asked not in moved:
-            errors = shares[asked] * totals[:, np.newaxis] - expected[asked]
-            moved[asked] = float(np.abs(errors).sum() / 2 / max(1.0, totals.sum()))
-    return Comparisons({asked: kept for asked, kept in shares.items() if moved[asked] >= _LEAST_MOVED})
+        # Rows that keep to earlier answers say nothing of what was expected without them.
+        first = before.setdefault(asked, expected[asked])
+        found = _find_shares(mean, first, stddev=of_mean)
+        totals = first.sum(axis=1, keepdims=True)
+        if np.abs(found * totals - first).sum() / 2 >= _LEAST_MOVED * max(1.0, totals.sum()):
+            shares[asked] = found
+        else:
+            shares.pop(asked, None)
+    return Comparisons(shares)
 
 
 def _is_free(parents: Mapping[int, Sequence[int]], asked: Comparison) -> bool:
@@ -172,22 +179,43 @@ def _is_free(parents: Mapping[int, Sequence[int]], asked: Comparison) -> bool:
     return asked.sides.how != DIFFERENCE or asked.others[0] in parents
 
 
-def _find_shares(noisy: Counts, totals: Counts, *, stddev: float) -> Shares:
+def _find_shares(noisy: Counts, expected: Counts, *, stddev: float) -> Shares:
     """The shares in each group, drawn towards those of all groups together where noise explains the difference.
 
-    Shapes: `noisy` (groups, width), `totals` (groups,), how many records each is expected to have.
+    Those of all groups are drawn towards expected ones in the same way: an answer that is noise says nothing.
+    Shapes: `noisy` and `expected` (groups, width).
     """
-    of_all = noisy.sum(axis=0)
-    most = min(totals.sum(), np.maximum(of_all, 0.0).sum())
-    of_all = project_on_simplex(of_all, np.ones(len(of_all)), total=max(1.0, most))
-    rising = np.argsort(of_all, kind="stable")
-    is_hidden = of_all[rising] < _LEAST_STDDEVS * stddev * math.sqrt(len(noisy))
-    of_all[rising[is_hidden & (np.cumsum(of_all[rising]) <= _MOST_HIDDEN * of_all.sum())]] = 0.0
-    of_all /= of_all.sum()
-    drawn = np.maximum(draw_towards(noisy, np.outer(totals, of_all), stddev=stddev), 0.0)
-    drawn[drawn.sum(axis=1) <= 0] = of_all
+    totals, of_all = expected.sum(axis=1), expected.sum(axis=0)
+    wanted = _leave_chance(noisy.sum(axis=0), of_all, stddev=stddev * math.sqrt(len(noisy)))
+    if not np.array_equal(wanted, of_all):
+        wanted = _hide(wanted, total=totals.sum(), least=_LEAST_STDDEVS * stddev * math.sqrt(len(noisy)))
+    # Of each group as few rows move as lead from what was expected of all to what is wanted.
+    stay = expected * np.minimum(wanted / np.maximum(of_all, 1e-9), 1.0)
+    come = np.maximum(wanted - of_all, 0.0)
+    centre = stay + np.outer(totals - stay.sum(axis=1), come / max(1e-9, come.sum()))
+    drawn = np.maximum(_leave_chance(noisy, centre, stddev=stddev), 0.0)
+    drawn[drawn.sum(axis=1) <= 0] = wanted if wanted.any() else 1.0
     shares: Shares = (drawn / drawn.sum(axis=1, keepdims=True)).astype(np.float32)
     return shares
+
+
+def _leave_chance(noisy: Counts, expected: Counts, *, stddev: float) -> Counts:
+    """Noisy counts drawn towards expected ones, the more the less of what all are off is more than chance explains."""
+    errors, chance = noisy - expected, stddev**2 * (noisy.size + _CHANCE * math.sqrt(2.0 * noisy.size))
+    unexplained = max(0.0, float(np.square(errors).sum()) - chance)
+    spread = expected * min(1.0, math.sqrt(unexplained / max(1e-9, float(np.square(expected).sum()))))
+    return expected + draw_towards(errors + spread, spread, stddev=stddev) - spread
+
+
+def _hide(counts: Counts, *, total: float, least: float) -> Counts:
+    """Counts of so many rows in all, where the smallest kinds, up to a share, are nobody's if they hold few rows."""
+    most = min(total, np.maximum(counts, 0.0).sum())
+    counts = project_on_simplex(counts, np.ones(len(counts)), total=max(1.0, most))
+    rising = np.argsort(counts, kind="stable")
+    is_hidden = (counts[rising] < least) & (np.cumsum(counts[rising]) <= _MOST_HIDDEN * counts.sum())
+    counts[rising[is_hidden]] = 0.0
+    hidden: Counts = counts * (total / counts.sum())
+    return hidden
 
 
 def _list_candidates(
@@ -198,20 +226,10 @@ def _list_candidates(
     factors = [place for place, attribute in enumerate(facts) if attribute.unit == WHOLE and attribute.levels > 1]
     places = sorted({*compared, *factors})
     numbers = {place: Number.of(facts[place], facts[place].find_cells(drafted)) for place in places}
-    some = {
-        place: Number(known.values[:_MEASURED_ROWS], known.is_there[:_MEASURED_ROWS])
-        for place, known in numbers.items()
-    }
-    listed = _list_sides({place: facts[place].unit for place in compared}, factors=factors)
-    distances = {sides: _measure_distance(some, sides) for sides in listed}
-    for sides in [sides for sides in distances if sides.how == DIFFERENCE]:
-        # Of a sum's two parts the one that moves more: the rounding of groups matters less to it.
-        total, other = sides.others
-        if distances[sides] > distances.get(Sides(other, (total, sides.own), DIFFERENCE), math.inf):
-            del distances[sides]
+    search = Search(facts=facts, sizes=coarsening.sizes, compared=compared, drafted=numbers)
     most = int(np.clip(_MOST_COUNTED / (_COLUMNS * max(1.0, records)), 1, _CANDIDATES))
-    for sides in sorted(distances, key=lambda sides: distances[sides])[:most]:
-        gaps, rows = find_gaps(numbers, sides)
+    for sides in search.find_nearest(most):
+        gaps, rows = find_gaps(numbers, sides, facts)
         strengths = np.full(len(facts), -1.0)
         for by, size in enumerate(coarsening.sizes):
             if by != sides.own:
@@ -222,45 +240,3 @@ def _list_candidates(
         # How far amounts lie apart goes by how large they are, and that of days does not.
         for scales in (SIGNS, POWERS) if facts[sides.own].unit == DAYS else (SIGNS,):
             yield from (Comparison(sides, by, scales) for by in (ALL, *np.sort(columns).tolist()))
-
-
-def _list_sides(units: Mapping[int, str], *, factors: Sequence[int]) -> Iterator[Sides]:
-    """Numbers and those that they may be held against: of one unit, or of days a day and numbers of days after it.
-
-    Of two numbers the later one with the other, and each with another one so many times as whole numbers say, the
-    `factors`; with sums any, of as many parts as leave the list short. A sum of two says as much of either part, as a
-    difference.
-    """
-    for other, own in itertools.combinations(units, 2):
-        if units[own] == units[other]:
-            yield Sides(own, (other,))
-    if len(units) * (len(units) - 1) * len(factors) <= _MOST_SIDES:
-        pairs = {tuple(sorted((factor, other))) for factor in factors for other in units if other != factor}
-        for others in sorted(pairs):
-            # Of two whole numbers either is how often the other comes.
-            kinds = {units[other] for other in others if other in units and {*others} - {other} <= {*factors}}
-            yield from (
-                Sides(own, others, PRODUCT) for own in units if own not in others and units[own] in kinds - {DAYS}
-            )
-    listed = 0
-    for parts in range(2, MOST_PARTS + 1):
-        listed += len(units) * math.comb(len(units) - 1, parts) * (3 if parts == 2 else 1)
-        if listed > _MOST_SIDES:
-            return
-        for others in itertools.combinations(units, parts):
-            units_of_parts = sorted(units[other] for other in others)
-            for own, unit in units.items():
-                wanted = [*[WHOLE] * (parts - 1), DAYS] if unit == DAYS else [unit] * parts
-                if own not in others and units_of_parts == wanted:
-                    yield Sides(own, others)
-                    if parts == 2:
-                        yield from (Sides(part, (own, other), DIFFERENCE) for part, other in (others, others[::-1]))
-
-
-def _measure_distance(numbers: Mapping[int, Number], sides: Sides) -> float:
-    """How far both sides lie apart, in the number's own mean distance from its mean; infinite where no row has both."""
-    gaps, rows = find_gaps(numbers, sides)
-    if not len(rows):
-        return math.inf
-    own = numbers[sides.own].values[rows].astype(np.float64)
-    return float(np.abs(gaps).mean() / max(np.abs(own - own.mean()).mean(), 1e-9))

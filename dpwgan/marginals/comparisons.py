@@ -6,6 +6,7 @@ asks for that).
 Privacy: post-processing of released shares.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
 from dpwgan.marginals.hanging import hangs_on, put_in_order
 from dpwgan.marginals.layout import Attribute
 from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.schema import DAYS
 
 Counts = npt.NDArray[np.float64]
 Shares = npt.NDArray[np.float32]
@@ -37,6 +39,8 @@ _JOIN: dict[str, Callable[[Sequence[Integers]], Integers]] = {
     DIFFERENCE: lambda values: values[0] - values[1],
     PRODUCT: lambda values: np.prod(values, axis=0),
 }
+# What is counted is smaller than this: 64 bits hold it, and the gap of two such.
+_LARGEST = 1 << 61
 
 SIGNS, POWERS = 1, 24
 """How finely gaps are told apart on either side: by their sign alone, or by powers of two up to this one."""
@@ -46,15 +50,35 @@ _TRIES = 10
 
 
 class Sides(NamedTuple):
-    """A number, and what it is held against: the sum of others, or the product or difference of two."""
+    """A number, and what it is held against: the sum of others, or the product or difference of two.
+
+    All is counted in the number's own steps: of cents and whole amounts in cents.
+    """
 
     own: int
     others: tuple[int, ...]
     how: str = SUM
 
-    def join(self, values: Sequence[Integers]) -> Integers:
-        """The sum of the others, or what else is made of them. Shapes: (n,) each."""
-        joined: Integers = _JOIN[self.how](values)
+    def find_factors(self, facts: Sequence[Attribute]) -> tuple[int, ...]:
+        """How many of the number's own steps a step of each of the others is; 0 where it is no whole number of them."""
+        own, others = facts[self.own].steps, [facts[place].steps for place in self.others]
+        if self.how == PRODUCT:
+            # A product is scaled once.
+            made = math.prod(others)
+            return (own // made if own % made == 0 else 0, *[1] * (len(others) - 1))
+        return tuple(own // steps if own % steps == 0 else 0 for steps in others)
+
+    def is_countable(self, facts: Sequence[Attribute]) -> bool:
+        """Whether 64 bits hold both sides, and what they are made of, in the number's own steps."""
+        factors = self.find_factors(facts)
+        sizes = [factor * _find_reach(facts[place]) for factor, place in zip(factors, self.others, strict=True)]
+        largest = math.prod(sizes) if self.how == PRODUCT else sum(sizes)
+        return all(factors) and max(largest, _find_reach(facts[self.own])) < _LARGEST
+
+    def join(self, values: Sequence[Integers], facts: Sequence[Attribute]) -> Integers:
+        """The sum of the others, or what else is made of them, in the number's own steps. Shapes: (n,) each."""
+        scaled = [factor * each for factor, each in zip(self.find_factors(facts), values, strict=True)]
+        joined: Integers = _JOIN[self.how](scaled)
         return joined
 
 
@@ -121,7 +145,8 @@ class Comparisons:
         parents = find_parents(self.shares)
         return len(parents) == len(self.shares) and all(
             (1 <= len(asked.others) <= MOST_PARTS if asked.sides.how == SUM else len(asked.others) == 2)
-            and all(place in facts and facts[place].levels for place in (asked.own, *asked.others))
+            and all(place in facts and facts[place].unit for place in (asked.own, *asked.others))
+            and asked.sides.is_countable(coarsening.attributes)
             and not any(hangs_on(parents, place, asked.own) for place in asked.parents)
             and asked.scales in (SIGNS, POWERS)
             and shares.shape == (sizes.get(asked.by), asked.width)
@@ -154,6 +179,11 @@ def find_parents(asked: Mapping[Comparison, Any]) -> dict[int, tuple[int, ...]]:
     return {comparison.own: comparison.parents for comparison in asked}
 
 
+def _find_reach(attribute: Attribute) -> int:
+    """More than any number of an attribute, in steps from its origin."""
+    return abs(attribute.origin) + attribute.cells + 1
+
+
 class Number(NamedTuple):
     """An attribute's numbers, in levels from its origin, and where there is one. Shapes: (n,) each."""
 
@@ -174,10 +204,11 @@ def find_groups(encoded: EncodedTable, coarsening: Coarsening, by: int, rows: sl
     return found.astype(np.int64)
 
 
-def find_gaps(numbers: Mapping[int, Number], sides: Sides) -> tuple[Integers, Integers]:
+def find_gaps(numbers: Mapping[int, Number], sides: Sides, facts: Sequence[Attribute]) -> tuple[Integers, Integers]:
     """How far a number lies above the other side, and in which rows: those that have all numbers. Shapes: (m,) each."""
     rows = np.flatnonzero(np.logical_and.reduce([numbers[place].is_there for place in (sides.own, *sides.others)]))
-    return numbers[sides.own].values[rows] - sides.join([numbers[place].values[rows] for place in sides.others]), rows
+    others = sides.join([numbers[place].values[rows] for place in sides.others], facts)
+    return numbers[sides.own].values[rows] - others, rows
 
 
 def tell_apart(gaps: Integers, scales: int) -> Integers:
@@ -190,7 +221,7 @@ def tell_apart(gaps: Integers, scales: int) -> Integers:
 def _find_wanted(cells: Mapping[int, Integers], asked: Comparison, facts: Sequence[Attribute]) -> Integers:
     """The cell that a number has where both sides are the same, be it one of its own or not. Shapes: (n,)."""
     values = [Number.of(facts[place], cells[place]).values for place in asked.others]
-    return asked.sides.join(values) + (facts[asked.own].codes + facts[asked.own].origin)
+    return asked.sides.join(values, facts) + (facts[asked.own].codes + facts[asked.own].origin)
 
 
 def _are_near(wanted: Integers, groups: npt.NDArray[np.int32], *, part: AttributeGroups, own: Attribute) -> Flags:
@@ -260,8 +291,15 @@ def _settle(
         is_left[hits] = False
         rest = rest[is_left]
 
+    def are_likely(drawn: Integers) -> Flags | bool:
+        """Whether days are such as others are: a day of the week that is seldom one is as seldom taken."""
+        if own.unit != DAYS:
+            return True
+        likely: Flags = rng.random(len(drawn)) < part.find_odds(np.clip(drawn, own.codes, own.cells - 1))
+        return likely
+
     take(wanted, cells == wanted)
-    take(wanted[rest], _are_near(wanted[rest], groups[rest], part=part, own=own))
+    take(wanted[rest], _are_near(wanted[rest], groups[rest], part=part, own=own) & are_likely(wanted[rest]))
     for turn in range(4 * _TRIES):
         if not len(rest):
             break
@@ -274,17 +312,17 @@ def _settle(
         kinds = np.repeat(np.arange(lacking.size), lacking.ravel())
         drawn = wanted[rest] + _draw_gaps(kinds % width - scales, settled - wanted, scales=scales, rng=rng)
         if turn < 2 * _TRIES:
-            take(drawn, _are_near(drawn, groups[rest], part=part, own=own))
+            take(drawn, _are_near(drawn, groups[rest], part=part, own=own) & are_likely(drawn))
             continue
         # Who leaves a group makes room there for another: the column by itself stays as it was, but for exact sums and
         # the last few rows.
         leaving = rest if leaving is None else leaving
         room = np.bincount(groups[leaving], minlength=part.size)
         room -= np.bincount(part.find_groups(settled[np.setdiff1d(leaving, rest)]), minlength=part.size)
-        is_hit = (drawn == wanted[rest]) | (turn >= 3 * _TRIES)
+        is_hit = drawn == wanted[rest]
         mixed = rng.permutation(len(rest))
         is_hit[mixed[_choose_first(part.find_groups(np.clip(drawn[mixed], own.codes, own.cells - 1)), room)]] = True
-        take(drawn, is_hit)
+        take(drawn, (is_hit & are_likely(drawn)) | (turn >= 3 * _TRIES))
     return settled
 
 

@@ -19,7 +19,8 @@ def find_on_scale(odds: npt.NDArray[np.floating[Any]], rows: Integers, points: n
     Shapes: `odds` (m, categories); `rows` and `points` (n,), a point at or above its row's number, below the next one.
     """
     limits = np.cumsum(odds, axis=1, dtype=np.float64)
-    limits /= limits[:, -1:]
+    # A row of no odds, of which nothing is drawn, must not be no number: all others are searched for past it.
+    limits /= np.where(limits[:, -1:] > 0, limits[:, -1:], 1.0)
     limits += np.arange(len(limits))[:, np.newaxis]
     found = np.searchsorted(limits.ravel(), points, side="right") - rows * odds.shape[1]
     return np.clip(found, 0, odds.shape[1] - 1)

@@ -11,6 +11,9 @@ from dpwgan.table.encoded import EncodedTable, Numbers, Span
 
 Cells = npt.NDArray[np.int64]
 
+NUMBERS = "1"
+"""The kind of plain numbers, whatever their decimals."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Attribute:
@@ -46,6 +49,16 @@ class Attribute:
     def origin(self) -> int:
         """The level of the number 0, or of the first day of 1970."""
         return self.zero_level if self.first_day is None else -self.first_day
+
+    @property
+    def kind(self) -> str:
+        """What its numbers may be compared with: `NUMBERS`, or days, or times of day by their step."""
+        return self.unit.partition("/")[0]
+
+    @property
+    def steps(self) -> int:
+        """How many steps of its numbers make 1; of all other kinds a step is what is counted."""
+        return int(self.unit.partition("/")[2] or 1)
 
     @property
     def is_missing(self) -> npt.NDArray[np.bool_]:

@@ -14,7 +14,8 @@ from scipy import optimize, stats
 
 from dpwgan.errors import DpwganError, InputError, UsageError
 from dpwgan.marginals import merging
-from dpwgan.marginals.coarsening import Coarsening
+from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
+from dpwgan.marginals.day_kinds import DayKinds
 from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.merging import _join_neighbours, _merge_neighbours, _take_likely, coarsen
 from dpwgan.marginals.number_tree import Intervals
@@ -394,3 +395,28 @@ def test_what_lies_beyond_a_cut_tells_a_density_where_noise_may_have_emptied_wha
     assert near == pytest.approx(0.25, abs=0.01) if heap > 40.0 or not is_ruled else near > 0.8
     # What was found empty stays so.
     assert cut.masses[(cut.starts < 10_000) | ((cut.starts > 20_000) & (cut.starts < 20_500))].sum() == 0.0
+
+
+@pytest.mark.parametrize("has_odds", [False, True])
+def test_odds_of_cells_are_how_often_they_are_drawn(has_odds):
+    """A code and two groups of days, of which one has two intervals."""
+    kinds = DayKinds(first_day=0, levels=60, places=(False,) * 3, odds=np.array([1, 2, 1, 1, 3, 0.1, 0.1, 1, 1, 1]))
+    part = AttributeGroups(
+        cells=61,
+        codes=1,
+        starts=np.array([0, 1, 21, 22]),
+        groups=np.array([0, 1, 2, 1], np.int32),
+        weights=np.array([1.0, 0.25, 1.0, 0.75]),
+        probabilities=np.array([0.2, 0.5, 0.3]),
+        counts=np.ones(3),
+        stddevs=np.ones(3),
+        odds=kinds if has_odds else None,
+    )
+    cells = np.arange(61)
+    sizes = np.bincount(part.find_groups(cells))
+    drawn = part.draw_cells(np.full(400_000, 1, np.int32), rng=np.random.default_rng(0))
+    found = np.bincount(drawn, minlength=61) / len(drawn) * sizes[1]
+    odds = part.find_odds(cells)
+    assert odds[[0, 21]].tolist() == [1.0, 1.0]
+    own = part.find_groups(cells) == 1
+    assert np.abs(odds[own] - found[own]).max() < 0.06

@@ -1,7 +1,6 @@
 """Numbers beside others: which may be held against each other, how far a record moves it, and rows that add up."""
 
 import math
-from collections import Counter
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,7 +17,6 @@ from dpwgan.marginals.comparison_questions import (
     COMPARISON_SELECTION_LABEL,
     COMPARISONS,
     ask_for_comparisons,
-    find_compared,
 )
 from dpwgan.marginals.comparisons import (
     ALL,
@@ -32,6 +30,7 @@ from dpwgan.marginals.comparisons import (
     Sides,
     tell_apart,
 )
+from dpwgan.marginals.day_kinds import DAY_KINDS, DayKinds
 from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.queries import SELECTION_SENSITIVITY, plan_queries
 from dpwgan.table.calendar import DAY, CalendarColumn
@@ -355,7 +354,7 @@ def test_shares_are_those_of_all_rows_where_noise_hides_their_own():
     exact = np.outer(totals, [0.0, 0.7, 0.3])
     exact[1] = [0.0, 3_000.0, 0.0]
     noisy = exact + rng.normal(0, 30, exact.shape)
-    shares = questions._find_shares(noisy, totals, stddev=30.0)
+    shares = questions._find_shares(noisy, np.outer(totals, [0.3, 0.0, 0.7]), stddev=30.0)
     assert np.allclose(shares.sum(axis=1), 1.0, atol=1e-6)
     # Below is nobody, as far as can be told; so nobody is drawn there.
     assert np.all(shares[:, 0] < 0.01)
@@ -364,33 +363,31 @@ def test_shares_are_those_of_all_rows_where_noise_hides_their_own():
     assert shares[3, 1] == pytest.approx(pooled, abs=5e-3)
     # Of a few rows something is believed: a share of their own would be off by as much as noise is.
     assert abs(shares[2, 1] - pooled) < 0.1
-    # Noise alone says nothing.
-    assert np.allclose(questions._find_shares(np.zeros((2, 3)), np.zeros(2), stddev=1.0), 1 / 3)
+    # Of nobody nothing is known.
+    assert np.allclose(questions._find_shares(np.zeros((2, 3)), np.zeros((2, 3)), stddev=1.0), 1 / 3)
 
 
-def test_numbers_are_held_against_those_of_their_unit_alone():
-    day = {"format": "%Y-%m-%d", "step": DAY, "written": "date"}
-    schema = make_schema(
-        make_number("whole"),
-        NumericColumn(name="money", minimum=0, maximum=50, integer=False, decimals=2),
-        make_number("other"),
-        CalendarColumn(name="begin", first=0, steps=900, **day),  # type: ignore[arg-type]
-        CalendarColumn(name="end", first=30 * DAY, steps=900, **day),  # type: ignore[arg-type]
-        make_number("few", most=9),
-        NumericColumn(name="real", minimum=0, maximum=50, integer=False, decimals=9),
-        CategoricalColumn(name="kind", tokens=tuple("abc"), integer=False),
-        make_number("binned", edges=(0.0, 500.0, 1_000.0)),
-    )
-    facts = lay_out_attributes(lay_out_spans(schema))
-    assert find_compared(facts, least_levels=129) == (0, 2, 3, 4)
-    assert find_compared(facts, least_levels=2) == (0, 2, 3, 4, 5)
-    assert [facts[place].origin for place in (0, 3, 4)] == [0, 0, -30]
-    listed = questions._list_sides({place: facts[place].unit for place in range(5)}, factors=())
-    found = {sides[:2] for sides in listed if sides.how == SUM}
-    singles = {(2, (0,)), (4, (3,))}
-    # A day is another one and numbers of days; no sum of days, and none of days and cents.
-    later = {(own, parts) for own, other in ((3, 4), (4, 3)) for parts in ((0, other), (2, other), (0, 2, other))}
-    assert found == singles | later
+def test_shares_are_those_expected_where_noise_explains_the_difference():
+    rng = np.random.default_rng(0)
+    expected = np.outer(rng.uniform(100, 500, 14), [0.5, 0.0, 0.5])
+    expected[:7] = expected[:7] * [1.5, 0.0, 0.5]
+    asis = [questions._find_shares(expected + rng.normal(0, 300, (14, 3)), expected, stddev=300.0) for _ in range(100)]
+    exact = expected / expected.sum(axis=1, keepdims=True)
+    assert np.mean([np.allclose(shares, exact, atol=1e-6) for shares in asis]) > 0.95
+    # All of them the same stand out of it, and then next to nobody is elsewhere.
+    same = np.outer(expected.sum(axis=1), [0.0, 1.0, 0.0])
+    found = questions._find_shares(20 * same + rng.normal(0, 300, (14, 3)), 20 * expected, stddev=300.0)
+    assert np.average(found[:, 1], weights=same.sum(axis=1)) > 0.95
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_answers_that_are_mere_noise_move_nothing(seed, monkeypatch):
+    monkeypatch.setattr(questions, "_list_candidates", lambda *_: iter([compare(TOTAL, (PAY,), PAY)]))
+    rng = np.random.default_rng(seed)
+    pay, total = rng.integers(100, 1_500, (2, 4_000))
+    encoded = write(pay, np.full(4_000, -3), total, rng.integers(0, KINDS, 4_000))
+    again = partial(ask, encoded, coarsening=coarsen(encoded), drafted=encoded, numbers=(PAY, TOTAL))
+    assert not again(noise=300.0, seed=seed).shares
 
 
 def test_days_and_a_number_that_counts_both_ends_are_a_day_off_in_all_rows():
@@ -412,13 +409,41 @@ def test_days_and_a_number_that_counts_both_ends_are_a_day_off_in_all_rows():
     assert np.mean(ends == begins + lengths - 1) > 0.98
 
 
-def test_sums_of_two_are_differences_too():
-    found = set(questions._list_sides(dict.fromkeys((3, 5, 8), "1/100"), factors=()))
-    sums = {Sides(8, (3, 5)), Sides(5, (3, 8)), Sides(3, (5, 8))}
-    both = {Sides(part, (own, *({*others} - {part})), DIFFERENCE) for own, others, _ in sums for part in others}
-    assert found == {Sides(5, (3,)), Sides(8, (3,)), Sides(8, (5,))} | sums | both
-    assert len(both) == 6
-    # One is asked for where the sum is set by something else.
+@pytest.mark.parametrize("candidates", [[], [compare(EXTRA, (TOTAL, PAY), how=DIFFERENCE)]])
+def test_few_candidates_are_no_matter(candidates, monkeypatch):
+    """None, or a difference whose sum was not among the nearest."""
+    monkeypatch.setattr(questions, "_list_candidates", lambda *_: iter(candidates))
+    encoded = make_payroll(500)
+    assert list(ask(encoded, coarsening=coarsen(encoded), times=3).shares) == candidates
+
+
+def test_days_that_nobody_has_are_not_made_by_how_far_others_lie():
+    """The second day is never on a weekend, and the same or some days later."""
+    day = {"first": 0, "format": "%Y-%m-%d", "step": DAY, "written": "date"}
+    columns = [CalendarColumn(name=name, steps=1_000, **day) for name in ("begin", "end")]  # type: ignore[arg-type]
+    spans = lay_out_spans(make_schema(*columns))
+    rng = np.random.default_rng(0)
+    begins = rng.integers(0, 900, 20_000)
+    ends = begins + np.where(rng.random(20_000) < 0.4, 0, rng.integers(0, 60, 20_000))
+    ends += np.array([0, 0, 2, 1, 0, 0, 0])[ends % 7]  # the first of January 1970 was a Thursday
+    encoded = EncodedTable.make_empty(spans, len(begins))
+    facts = lay_out_attributes(spans)
+    for attribute, cells in zip(facts, (begins, ends), strict=True):
+        attribute.put_cells(cells, into=encoded)
+    coarsening = coarsen(encoded, block=30)
+    odds = np.where(np.isin(np.arange(DAY_KINDS), (5, 6)), 1e-6, 1.4)
+    kinds = DayKinds(first_day=0, levels=facts[1].levels, places=(False,) * 3, odds=odds)
+    coarsening = replace(coarsening, parts=(coarsening.parts[0], replace(coarsening.parts[1], odds=kinds)))
+    shares = np.bincount(tell_apart(ends - begins, POWERS), minlength=2 * POWERS + 1)[np.newaxis] / len(begins)
+    drawn = draw_of_groups(encoded, coarsening)
+    Comparisons({compare(1, (0,), scales=POWERS): shares.astype(np.float32)}).redraw(drawn, coarsening, rng=rng)
+    first, last = (attribute.find_cells(drawn) for attribute in facts)
+    assert np.mean(np.isin(last % 7, (2, 3))) < 0.02
+    found = np.bincount(tell_apart(last - first, POWERS), minlength=2 * POWERS + 1) / len(begins)
+    assert np.abs(found - shares).max() < 0.01
+
+
+def test_differences_are_free_where_the_sum_is_set_by_something_else():
     asked = compare(3, (8, 5), how=DIFFERENCE)
     assert [questions._is_free(parents, asked) for parents in ({}, {8: (7, 6)}, {8: (3, 7)})] == [False, True, False]
 
@@ -443,30 +468,6 @@ def test_what_would_move_few_rows_is_left_alone(turned, is_kept, monkeypatch):
     assert bool(known.shares) is is_kept
 
 
-def test_sums_have_as_many_parts_as_leave_the_list_short():
-    def count(numbers: int) -> dict[int, int]:
-        listed = questions._list_sides(dict.fromkeys(range(numbers), "1/1"), factors=())
-        sides = [sides for sides in listed if sides.how == SUM]
-        assert len(set(sides)) == len(sides)
-        assert all(own not in others and list(others) == sorted(set(others)) for own, others, _ in sides)
-        return dict(Counter(len(others) for _, others, _ in sides))
-
-    assert count(5) == {1: 10, 2: 30, 3: 20, 4: 5}
-    assert count(11) == {1: 55, 2: 495, 3: 1_320}
-    assert count(40) == {1: 780}
-
-
-def test_products_are_of_whole_numbers_and_another_one():
-    units = {0: "1/100", 1: "1/100", 2: "1/1", 3: "day", 4: "1/1"}
-    found = [sides for sides in questions._list_sides(units, factors=(2, 4, 9)) if sides.how == PRODUCT]
-    assert len(set(found)) == len(found)
-    # How often something costs what one of it costs; of whole numbers, whole ones; of days none.
-    cents = {(own, tuple(sorted((factor, 1 - own)))) for own in (0, 1) for factor in (2, 4, 9)}
-    whole = {(2, (4, 9)), (4, (2, 9))}
-    assert {sides[:2] for sides in found} == cents | whole
-    assert not any(sides.how == PRODUCT for sides in questions._list_sides(units, factors=range(9, 200)))
-
-
 @pytest.mark.parametrize("seed", range(2))
 def test_rows_multiply_when_the_table_does(seed):
     rng = np.random.default_rng(seed)
@@ -482,6 +483,30 @@ def test_rows_multiply_when_the_table_does(seed):
     is_legal = numbers[PAY] * numbers[EXTRA] < LEVELS - 10
     assert by_chance < 0.05
     assert np.mean((numbers[PAY] * numbers[EXTRA] == numbers[TOTAL])[is_legal]) > 0.99
+
+
+@pytest.mark.parametrize("how", [SUM, PRODUCT])
+def test_rows_add_up_or_multiply_whatever_the_decimals(how):
+    """A loss in cents is what is paid, in cents, and a whole amount, or so many times what is paid."""
+    money = {"minimum": 0, "integer": False, "decimals": 2}
+    columns = [NumericColumn(name=name, maximum=most, **money) for name, most in (("loss", 5_000), ("paid", 300))]
+    spans = lay_out_spans(make_schema(make_number("own", most=300), *columns))
+    rng = np.random.default_rng(0)
+    own, paid = rng.integers(0, 200 if how == SUM else 15, 6_000), rng.integers(0, 30_000, 6_000)
+    encoded = EncodedTable.make_empty(spans, len(own))
+    facts = lay_out_attributes(spans)
+    for attribute, cells in zip(facts, (own, paid + 100 * own if how == SUM else own * paid, paid), strict=True):
+        attribute.put_cells(cells, into=encoded)
+    fine, coarse = coarsen(encoded, block=5), coarsen(encoded, block=1_000)
+    coarsening = replace(coarse, parts=(fine.parts[0], *coarse.parts[1:]))
+    known = ask(encoded, coarsening=coarsening, numbers=(0, 1, 2))
+    assert {asked.sides for asked in known.shares} == {Sides(1, (0, 2), how)}
+    assert known.is_sound(coarsening)
+    assert not Comparisons({compare(0, (1,)): np.full((1, 3), 1 / 3, np.float32)}).is_sound(coarsening)
+    drawn = draw_of_groups(encoded, coarsening)
+    known.redraw(drawn, coarsening, rng=rng)
+    whole, loss, rest = (attribute.find_cells(drawn) for attribute in facts)
+    assert np.mean(loss == (rest + 100 * whole if how == SUM else rest * whole)) > 0.99
 
 
 def test_few_comparisons_are_counted_where_rows_are_many():
