@@ -52,7 +52,7 @@ def run(folder: Path, *arguments: str, before: tuple[str, ...] = (RUN,)) -> int:
         pytest.param(QUERIES, "journal", 1, {}, id="before-the-first-release"),
         pytest.param(QUERIES, "round-2", 0, {"query selections": 1, "query answers": 1}, id="in-a-round"),
         pytest.param(
-            *(QUERIES, "comparisons", 0, {"comparison selections": 1, "comparison answers": 1}), id="in-a-comparison"
+            *(QUERIES, "comparisons", 0, {"comparison selections": 2, "comparison answers": 2}), id="in-a-comparison"
         ),
         pytest.param(QUERIES, "model", 0, {}, id="after-the-last-release"),
         pytest.param(CRITIC, "critic-steps", 5, {"critic steps": 1}, id="in-a-critic-step"),
