@@ -59,7 +59,7 @@ def without_noise() -> Iterator[None]:
     weight = anchor_plan._INFORMATION_WEIGHT / 10
     with (
         mock.patch.object(NoiseSource, "add_noise", release),
-        mock.patch.object(queries, "denoise", lambda noisy, expected, **more: noisy),
+        mock.patch.object(queries, "denoise", lambda noisy, expected, stddev, **more: (noisy, stddev)),
         mock.patch.multiple(anchor_plan, _LEAST_STDDEVS=1e-6, _INFORMATION_WEIGHT=weight),
     ):
         yield
