@@ -38,10 +38,11 @@ _OFFSETS = ((0, 0), (1, 1), (2, 1), (1, 2), (3, 3), (2, 3))
 
 
 def denoise(noisy: Counts, expected: Counts, *, stddev: float, ordered: Sequence[bool]) -> tuple[Counts, Counts]:
-    """Noisy counts of a marginal without what noise explains.
+    """Noisy counts of a marginal without what noise explains, and the stddev of what is left of it in each.
 
     Cells are drawn towards what blocks of neighbours say of them, and these towards what was expected. `ordered`: which
     attributes have groups in an order, so that neighbours are alike. Where none has, to multiples of what was expected.
+    Those of two attributes are then drawn to where one of them settles the other.
     Shapes: one axis an attribute, all alike. Units: counts of records.
     """
     centre = take_sums(noisy, expected)

