@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
 from dpwgan.marginals.denoising import draw_to_multiples
-from dpwgan.marginals.draws import find_on_scale
+from dpwgan.marginals.draws import draw_by_odds
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.hanging import hangs_on, put_in_order
 from dpwgan.marginals.loss import Probabilities
@@ -305,7 +305,7 @@ def _share_out(cells: Integers, kind: _Categories, by: Integers, lifts: Lifts, *
         sums = np.bincount(own.ravel(), odds.ravel(), minlength=kind.count)
         odds *= np.divide(wanted, sums, out=np.ones_like(wanted), where=sums > 0)[own]
     places = np.arange(len(rows))
-    picked = own[places, find_on_scale(odds, places, places + rng.random(len(rows)))]
+    picked = own[places, draw_by_odds(odds, places, rng=rng)]
     of_code = picked >= size
     drawn[rows[of_code]] = kind.codes[picked[of_code] - size]
     drawn[rows[~of_code]] = kind.draw_others(picked[~of_code], rng=rng)
