@@ -230,7 +230,7 @@ class RowSource:
 
     def _judge(self, encoded: EncodedTable, codes: Codes, *, rng: np.random.Generator) -> _Drawn:
         cells = pl.DataFrame(self._encoder.decode_columns(encoded, rng, names=self._rules.columns))
-        broken = np.stack(self._rules.find_broken(self._rules.read(cells)))
+        broken = np.stack(self._rules.find_broken(cells))
         return _Drawn(encoded=encoded, codes=codes, known=cells, broken=broken)
 
     def _tell(self, shares: npt.NDArray[np.float64]) -> None:

@@ -227,7 +227,7 @@ def read_compared(
         cells, numbers = (np.concatenate([pair[side] for pair in read]).T for side in (0, 1))
         for rule in derived.values():
             rule.check(frame, findings)
-        for between, flags in zip(book.rules, book.find_broken(book.read(frame)), strict=True):
+        for between, flags in zip(book.rules, book.find_broken(frame), strict=True):
             broken[between.name] += int(np.count_nonzero(flags))
         legal = (cells >= 0).all(axis=1)
         left_out += int(np.count_nonzero(~legal))

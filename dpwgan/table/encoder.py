@@ -138,7 +138,7 @@ class TableEncoder:
         Privacy: a function of each row by itself. How many are dropped is neither counted nor told.
         """
         kept = np.ones(frame.height, np.bool_)
-        for rule, broken in zip(self.rules.rules, self.rules.find_broken(self.rules.read(frame)), strict=True):
+        for rule, broken in zip(self.rules.rules, self.rules.find_broken(frame), strict=True):
             if rule.violations == "reject":
                 findings.add_broken(rule.name, self._count_sound(frame.filter(broken), rule) if broken.any() else 0)
             elif rule.violations == "drop":
@@ -268,7 +268,7 @@ class TableEncoder:
 
         def break_rows(encoded: EncodedTable) -> npt.NDArray[np.bool_]:
             cells = self.decode_columns(encoded, np.random.default_rng(0), names=rule.columns)
-            return book.find_broken(book.read(pl.DataFrame(cells)))[0]
+            return book.find_broken(pl.DataFrame(cells))[0]
 
         columns = tuple(dict.fromkeys(list_sources(rule.columns)))
         ends = ((name, self.schema.by_name[name].ends) for name in columns)
@@ -291,7 +291,7 @@ class TableEncoder:
         frame = frame.with_columns(cells)
         derived = (rule.apply(frame).alias(name) for name, rule in self._derived.items())
         frame = frame.with_columns(*derived)
-        broken = [np.zeros(frame.height, np.bool_), *self.rules.find_broken(self.rules.read(frame))]
+        broken = [np.zeros(frame.height, np.bool_), *self.rules.find_broken(frame)]
         return frame, np.logical_or.reduce(broken)
 
     def name_units(
@@ -357,7 +357,7 @@ class TableEncoder:
         codecs: Mapping[str, Codec] = {**self._readable, **self._identifiers, **self._members, **self._fixed}
         checked = {name: codecs[name].validate(frame) for name in self.schema.by_name if name in self.header}
         wrong = {(name, rule): rows for name, (rule, rows) in checked.items() if rows}
-        for rule, broken in zip(self.rules.rules, self.rules.find_broken(self.rules.read(frame)), strict=True):
+        for rule, broken in zip(self.rules.rules, self.rules.find_broken(frame), strict=True):
             if broken.any():
                 wrong["", rule.name] = int(np.count_nonzero(broken))
         if wrong:

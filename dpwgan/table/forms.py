@@ -60,7 +60,7 @@ def find_possible(schema: Schema) -> npt.NDArray[np.bool_]:
             continue
         book = RuleBook([rule], make_codecs(columns))
         cells = pl.DataFrame([*itertools.product(*lists)], schema=dict.fromkeys(names, pl.String), orient="row")
-        broken = book.find_broken(book.read(cells))[0].reshape(len(kind.tokens), -1)
+        broken = book.find_broken(cells)[0].reshape(len(kind.tokens), -1)
         possible &= ((forms > 0).astype(np.float32) @ broken == 0).any(axis=1)
     return possible
 

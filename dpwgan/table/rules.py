@@ -44,12 +44,9 @@ class RuleBook:
         """Whether there are any."""
         return bool(self.rules)
 
-    def read(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """The values of the rules' columns, from (n,) rows of cells."""
-        return pl.DataFrame({name: codec.get_values(frame) for name, codec in self._codecs.items()})
-
-    def find_broken(self, values: pl.DataFrame) -> list[Flags]:
-        """Which of (n,) rows of values break each rule. Shapes: one (n,) a rule."""
+    def find_broken(self, frame: pl.DataFrame) -> list[Flags]:
+        """Which of (n,) rows of cells break each rule. Shapes: one (n,) a rule."""
+        values = pl.DataFrame({name: codec.get_values(frame) for name, codec in self._codecs.items()})
         read = {str(place): one.see(values.schema) for place, one in enumerate(self._conditions) if one is not None}
         # All of them see the values as they came, whatever the names of the columns that they are written into.
         kept = double_one(values).with_columns(one.fill_null(True).alias(name) for name, one in read.items())
