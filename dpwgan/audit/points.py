@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from dpwgan.errors import UsageError
 from dpwgan.evaluate.tables import ComparedTable
+from dpwgan.table.storage import cut
 
 Distances = npt.NDArray[np.float32]
 Places = npt.NDArray[np.int64]
@@ -125,8 +126,7 @@ def find_nearest_without(targets: Points, among: Points, *, columns: Places) -> 
 
 def _sweep(targets: Points, among: Points) -> Iterator[tuple[slice, Distances]]:
     step = max(1, _MOST_PAIRS // max(1, len(among)))
-    for first in range(0, len(targets), step):
-        rows = slice(first, min(first + step, len(targets)))
+    for rows in cut(len(targets), size=step):
         matrix = np.zeros((rows.stop - rows.start, len(among)), dtype=np.float32)
         for column in range(targets.values.shape[1]):
             matrix += _difference(targets, among, rows, column)

@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from dpwgan.errors import SpecsError, quote
+from dpwgan.table.numerals import NUMERAL
 
 Type = Literal["enum", "integer", "float", "boolean", "date", "datetime", "time", "string", "text"]
 Number = int | float
@@ -26,7 +27,7 @@ KEYS = (
 
 _WIDTH = 118
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
-_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_NUMBER = re.compile(NUMERAL)
 _TIMED = re.compile(r"%[HIMSfpTXcr]")
 _DATED = re.compile(r"%[YymdbBjDFxcG]")
 

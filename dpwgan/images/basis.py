@@ -195,14 +195,9 @@ class CosineSpace:
     @property
     def point_spans(self) -> tuple[Span, ...]:
         """The spans of rows as points: numbers, then the label, one-hot."""
-        numbers = tuple(
-            Span(column=f"c{i}", role="number", head="linear", start=i, width=1, source=i, categories=0)
-            for i in range(self.features)
-        )
+        numbers = (Span(column=f"c{i}", role="number", start=i, source=i) for i in range(self.features))
         start, classes = self.features, self.grid.classes
-        label = Span(
-            column="label", role="category", head="softmax", start=start, width=classes, source=0, categories=classes
-        )
+        label = Span(column="label", role="category", head="softmax", start=start, width=classes, categories=classes)
         return (*numbers, label)
 
     def embed(self, pixels: npt.NDArray[np.floating[Any]]) -> Floats:

@@ -22,7 +22,7 @@ from dpwgan.gaussians.projected_gaussian import are_shares, draw_labels, project
 from dpwgan.images.grid import ImageGrid
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.saved import reading_saved
-from dpwgan.table.storage import cut_sizes
+from dpwgan.table.storage import cut, cut_sizes
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.integer[Any]]
@@ -153,7 +153,7 @@ class GaussianImages(ImageSampler):
         size = max(1, _PIECE_BYTES // (8 * (pixels + p)))
         for label in range(self.grid.classes):
             mine = np.flatnonzero(labels == label)
-            for rows in (mine[first : first + size] for first in range(0, len(mine), size)):
+            for rows in (mine[part] for part in cut(len(mine), size=size)):
                 placed = self.place(label, rng.standard_normal((len(rows), p)))
                 drawn[rows] = np.rint(np.clip(placed, 0.0, 1.0) * self.grid.levels) / self.grid.levels
         return drawn

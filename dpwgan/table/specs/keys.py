@@ -136,7 +136,7 @@ def refuse_rule(number: int, reason: str, *, text: str | None = None) -> SpecsEr
     return SpecsError(f"Rule {number} in the specs{'' if text is None else f', {quote(text)}'}: {reason}.")
 
 
-def count_codes(keys: Mapping[str, Any] | Keys) -> int:
+def count_codes(keys: Keys) -> int:
     """The number of codes that 'count' or 'maxval' asks for, 0 without either."""
     if "count" in keys:
         return int(keys["count"])
