@@ -13,12 +13,12 @@ from dpwgan.table.codebook import read_codebook
 from dpwgan.table.encoded import TableShape, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, DerivedColumn, NumericColumn, Schema
 from dpwgan.table.specs import Problems, parse_specs, read_specs, survey_specs
-from tests.programs import ROOT, call
+from tests.programs import ROOT, TABLES, call
 
 SHIPPED = ROOT / "specs" / "nist2018-match3.json"
 SCRIPT = ROOT / "scripts" / "build_nist2018_match3.py"
-PACK = ROOT.parent / "shared" / "data" / "nist-1940-census"
-needs_pack = pytest.mark.skipif(not PACK.is_dir(), reason="the competitor pack is not at ../shared/data")
+PACK = TABLES / "nist-1940-census"
+needs_pack = pytest.mark.skipif(not PACK.is_dir(), reason="the competitor pack is not here")
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,7 @@
 """A critic step on several devices of one process: the same sums as on one, and noise once."""
 
 import json
-import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,8 +12,7 @@ from dpwgan.critic import private_step
 from dpwgan.critic.device import prepare_device
 from dpwgan.critic.private_step import choose_devices
 from dpwgan.errors import ResourceError
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.programs import ROOT, call
 
 
 def differ(one: list[float], other: list[float]) -> float:
@@ -25,9 +22,8 @@ def differ(one: list[float], other: list[float]) -> float:
 @pytest.mark.slow
 def test_steps_are_those_of_one_device_when_there_are_two() -> None:
     """All of it at once: to find it takes a process of its own. Twins add noise on either device, or take no steps."""
-    words = [sys.executable, "-m", "tests.critic.two_devices"]
-    said = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=300, check=True).stdout
-    found: dict[str, Any] = json.loads(said)
+    done = call(sys.executable, "-m", "tests.critic.two_devices", cwd=ROOT, timeout=300, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)
     assert found["both"][1] not in found["devices"]["one"]
     assert set(found["both"]) <= set(found["devices"]["two"])
     assert found["at once"]["one"] > found["at once"]["two"] == 1

@@ -4,7 +4,6 @@ import hashlib
 import json
 import re
 import stat
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from dpwgan.audit.cli import main as audit
 from dpwgan.evaluate import classifiers, cli, scores
 from dpwgan.evaluate.apart import Telling
 from dpwgan.evaluate.tables import NOTICE
+from tests import programs
 from tests.evaluate.samples import SPECS, draw_rows, write_rows, write_specs
 from tests.table.images import draw_images, make_specs
 
@@ -322,8 +322,8 @@ def test_run_ends_with_70_and_no_cell_when_something_unforeseen_happens(folder, 
 
 @pytest.mark.slow
 def test_module_runs_and_speaks_on_stderr_when_started_as_a_program(folder):
-    command = [sys.executable, "-m", "dpwgan.evaluate", *(str(folder / name) for name in ("real.csv", "one.csv"))]
-    done = subprocess.run([*command, str(folder / "specs.json")], capture_output=True, text=True, check=True)
+    files = (folder / name for name in FILES)
+    done = programs.call(sys.executable, "-m", "dpwgan.evaluate", *files, check=True)
     assert done.stdout.startswith(NOTICE)
     assert "measuring: the floor" in done.stderr
 
@@ -334,7 +334,7 @@ def test_run_job_never_imports_the_evaluation_when_it_runs():
         "names = [name for name in sys.modules if name.startswith(('dpwgan.evaluate', 'dpwgan.audit'))]\n"
         "sys.exit(' '.join(names) or 0)"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    programs.call(sys.executable, "-c", code, check=True)
 
 
 def test_report_is_refused_before_anything_is_read_when_its_packages_are_missing(folder, monkeypatch, capsys):

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,10 +11,10 @@ import pytest
 from dpwgan.app.images.cli import PROGRAM, main
 from dpwgan.images.idx import read_idx, write_idx
 from tests.app.images.test_sheet import read_png
+from tests.programs import ROOT, TABLES, call
 from tests.table.images import draw_images, make_specs
 
-ROOT = Path(__file__).resolve().parents[2]
-MNIST = ROOT.parent / "shared" / "data" / "mnist10k"
+MNIST = TABLES / "mnist10k"
 
 
 @pytest.fixture
@@ -104,14 +103,12 @@ def test_command_is_refused_when_the_specs_have_no_layout_or_other_columns(folde
 
 
 def test_help_names_every_command_when_run_as_a_module():
-    done = subprocess.run(
-        [sys.executable, "-m", "dpwgan.images", "--help"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    done = call(sys.executable, "-m", "dpwgan.images", "--help", cwd=ROOT, check=True)
     assert all(f"  {name}" in done.stdout for name in PROGRAM.commands)
     assert all(len(line) <= 120 for line in done.stdout.splitlines())
 
 
-@pytest.mark.skipif(not MNIST.is_dir(), reason="the MNIST test images are not at ../shared/data/mnist10k")
+@pytest.mark.skipif(not MNIST.is_dir(), reason="the MNIST test images are not here")
 def test_mnist_comes_back_as_it_was_when_it_went_through_npz(folder):
     specs = make_specs(28, 28, 1, label={"type": "enum", "count": 10})
     (folder / "specs.json").write_text(json.dumps(specs))

@@ -2,10 +2,8 @@
 
 import datetime
 import io
-import subprocess
 import sys
 from decimal import Decimal
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -26,6 +24,7 @@ from dpwgan.table.schema import (
     Schema,
     UndiscoveredColumn,
 )
+from tests.programs import ROOT, call
 
 
 def make_schema(*columns: Column) -> Schema:
@@ -237,4 +236,4 @@ def test_pandas_is_not_imported_when_a_csv_is_read_and_written():
         "import sys; import dpwgan.table.reader, dpwgan.table.encoder, dpwgan.table.writer, dpwgan.table.frames;"
         " sys.exit('pandas' in sys.modules)"
     )
-    assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=False).returncode == 0
+    assert call(sys.executable, "-c", code, cwd=ROOT).returncode == 0

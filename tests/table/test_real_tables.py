@@ -6,9 +6,7 @@ The public tables are not part of the project. They are looked for in the folder
 
 import gzip
 import hashlib
-import os
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -20,9 +18,8 @@ from dpwgan.table.reader import open_table
 from dpwgan.table.schema import CategoricalColumn, NumericColumn, UndiscoveredColumn
 from dpwgan.table.specs import read_specs
 from dpwgan.table.writer import write_table
-from tests.programs import ROOT
+from tests.programs import ROOT, TABLES
 
-TABLES = Path(os.environ.get("DPWGAN_TABLES", ROOT.parent / "shared" / "data"))
 SHAPES = {"adult": (48_842, 15), "acs-national-2019": (27_253, 24), "ipums-microdata": (170_254, 35)}
 
 

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import textwrap
@@ -13,6 +12,7 @@ import pytest
 
 from dpwgan.errors import TransferError
 from dpwgan.table import storage
+from tests.programs import call
 
 
 @pytest.fixture
@@ -52,16 +52,6 @@ def test_one_sentence_is_said_when_the_disk_is_full(scratch: Path, monkeypatch: 
     assert list(scratch.iterdir()) == []
 
 
-def run_program(scratch: Path, program: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program), str(scratch)],
-        env={**os.environ, "TMPDIR": str(scratch)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 def test_no_file_is_left_when_the_process_is_killed(scratch: Path) -> None:
     program = """
         import os, signal, sys
@@ -72,6 +62,7 @@ def test_no_file_is_left_when_the_process_is_killed(scratch: Path) -> None:
         print(os.listdir(sys.argv[1]), "mapped", flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
     """
-    done = run_program(scratch, program)
+    environment = {**os.environ, "TMPDIR": str(scratch)}
+    done = call(sys.executable, "-c", textwrap.dedent(program), scratch, env=environment)
     assert (done.returncode, done.stdout) == (-signal.SIGKILL, "[] mapped\n")
     assert list(scratch.iterdir()) == []

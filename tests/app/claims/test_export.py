@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,10 @@ import pytest
 from dpwgan.__main__ import main
 from dpwgan.privacy.certificate import Certificate
 from tests.claims import make_claim
+from tests.programs import TABLES
 
 # What the registry asks of the fields that are written; its own schema, where that is there, is asked as well.
 REGISTRY = json.loads((Path(__file__).parent / "registry.schema.json").read_text())
-TABLES = Path(os.environ.get("DPWGAN_TABLES", Path(__file__).parents[3].parent / "shared" / "data"))
 REGISTRYS_OWN = TABLES / "deployments-registry" / "schema.yaml"
 TABLE = 'age,job,wage,"a b/c"\n30,nurse,1.5,007\n,"clerk, old",2,010\n'
 ABOUT = ("--curator", "ACME", "--use", "tests", "--region", "NL", "--date", "2026-01-31")

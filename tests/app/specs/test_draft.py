@@ -2,7 +2,6 @@
 
 import datetime
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,10 @@ from dpwgan.drafts.entry import list_holes
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.specs import read_specs
 from tests.marginals.tables import make_encoded
-from tests.programs import ROOT, read_claim
+from tests.programs import ROOT, TABLES, read_claim
 
-DICTIONARIES = Path(__file__).resolve().parents[2] / "drafts" / "dictionaries"
-REAL = Path(os.environ.get("DPWGAN_TABLES", ROOT.parent / "shared" / "data")) / "nist-1940-census"
+DICTIONARIES = ROOT / "tests" / "drafts" / "dictionaries"
+REAL = TABLES / "nist-1940-census"
 
 VISITS = (
     "visit,sex,age,ward,fee,smoker,seen,hour,doctor,mail,place",
