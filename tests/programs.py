@@ -14,7 +14,7 @@ from dpwgan.privacy.budget import Budget, NeighboringRelation
 
 ROOT = Path(__file__).resolve().parents[1]
 RUN = str(ROOT / "run.py")
-TABLES = Path(os.environ.get("DPWGAN_TABLES", ROOT.parent / "shared" / "data"))
+TABLES = Path(os.environ.get("PUBLIC_TABLES", ROOT.parent / "shared" / "data"))
 """Public tables, which are not part of the project: tests that read some are skipped where they are not there."""
 
 

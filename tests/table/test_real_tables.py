@@ -1,6 +1,6 @@
 """Tables and specs as they are found, those that come with the project and public ones: legal cells come back.
 
-The public tables are not part of the project. They are looked for in the folder that DPWGAN_TABLES names, else in
+The public tables are not part of the project. They are looked for in the folder that PUBLIC_TABLES names, else in
 ../shared/data, each as <name>/data.csv or data.csv.gz beside its data-specs.json.
 """
 
@@ -29,7 +29,7 @@ def test_real_table_comes_back_when_it_is_encoded_decoded_and_written(name, tmp_
     folder = TABLES / name
     path = next(iter(sorted(folder.glob("data.csv*"))), None)
     if path is None:
-        pytest.skip(f"the public table {name!r} is not here; DPWGAN_TABLES can name the folder that has it")
+        pytest.skip(f"the public table {name!r} is not here; PUBLIC_TABLES can name the folder that has it")
     schema = read_specs(folder / "data-specs.json")
     source = open_table(path, schema)
     assert (source.records, len(source.header)) == SHAPES[name]

@@ -100,7 +100,7 @@ def test_draft_fits_its_table_and_is_released_when_its_nulls_are_filled_in_by_ha
 def test_real_dictionary_is_released_when_legal_rows_are_drawn_for_its_complete_columns(name, columns, tmp_path):
     path = REAL / name
     if not path.is_file():
-        pytest.skip(f"the public dictionary {name!r} is not here; DPWGAN_TABLES can name the folder that has it")
+        pytest.skip(f"the public dictionary {name!r} is not here; PUBLIC_TABLES can name the folder that has it")
     specs = {column: keys for column, keys in draft(tmp_path, str(path)).items() if not list_holes(keys)}
     assert len(specs) == columns
     (tmp_path / "specs.json").write_text(json.dumps(specs))
