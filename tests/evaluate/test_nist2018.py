@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import math
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -174,11 +175,8 @@ def test_conjunctions_hold_their_own_row_when_drawn(tmp_path):
 def count_parts(chance: float) -> tuple[int, int]:
     """Counts the conditions that are drawn, and the columns that could have had one."""
     real = draw_categorical(0, rows=20_000, sizes=[3] * 40)
-    before, nist2018.KEPT = nist2018.KEPT, chance
-    try:
+    with patch.object(nist2018, "KEPT", chance):
         conjunctions = nist2018.draw_conjunctions(real, np.random.default_rng(11))
-    finally:
-        nist2018.KEPT = before
     return sum(map(len, conjunctions)), 40 * len(conjunctions)
 
 

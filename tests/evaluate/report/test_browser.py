@@ -3,7 +3,6 @@
 Screenshots are written to the folder named by REPORT_SCREENSHOTS, if it is set, for people to look at.
 """
 
-import json
 import os
 import re
 from collections.abc import Iterator
@@ -46,7 +45,7 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
-    claim = json.loads(make_claim().to_json())
+    claim = make_claim().document
     for name, settings in PAGES.items():
         real, synthetic = make_tables(**settings)
         text = render(real, synthetic, claim=claim, claim_matches=True, audit=make_audit())

@@ -1,10 +1,8 @@
 """The page says what the document says, warns where it must, and holds nothing that runs or reaches out."""
 
 import base64
-import copy
 import hashlib
 import html
-import json
 import re
 from html.parser import HTMLParser
 from typing import Any
@@ -16,7 +14,7 @@ from dpwgan.evaluate.dependence import compare_pairs
 from dpwgan.evaluate.report import page
 from dpwgan.evaluate.tables import ComparedColumn, ComparedTable
 from dpwgan.privacy.budget import NeighboringRelation
-from tests.claims import make_claim
+from tests.claims import change_part, make_claim
 from tests.evaluate.report.samples import make_audit, make_document, make_tables
 from tests.evaluate.report.samples import render as render_tables
 from tests.evaluate.samples import make_categorical
@@ -186,7 +184,7 @@ def test_page_stays_small_when_the_table_has_98_columns():
 
 
 def test_claim_gives_epsilon_with_all_that_belongs_to_it_when_it_is_valid():
-    claim = json.loads(make_claim(epsilon=0.987654321).to_json())
+    claim = make_claim(epsilon=0.987654321).document
     shown = read_claim_section(render(claim=claim))
     assert claim["statement"] in shown
     for part in ("0.987655", "delta 1e-06", "moments", "one row of the input table", "zero_out", "null row"):
@@ -198,7 +196,7 @@ def test_claim_gives_epsilon_with_all_that_belongs_to_it_when_it_is_valid():
 
 
 def test_claim_names_the_other_relation_when_it_was_calibrated_for_it():
-    claim = json.loads(make_claim(relation=NeighboringRelation.REPLACE_ONE).to_json())
+    claim = make_claim(relation=NeighboringRelation.REPLACE_ONE).document
     assert "replace_one" in read_claim_section(render(claim=claim))
 
 
@@ -206,10 +204,10 @@ def test_claim_names_the_other_relation_when_it_was_calibrated_for_it():
     ("claim", "matches", "warning"),
     [
         (None, None, "No claim."),
-        (json.loads(make_claim(seeded=True).to_json()), True, "NOT PRIVATE."),
+        (make_claim(seeded=True).document, True, "NOT PRIVATE."),
         ({"guarantee": {"epsilon": 0.001}}, True, "No valid claim."),
-        (json.loads(make_claim().to_json()), False, "The claim is not this table's."),
-        (json.loads(make_claim().to_json()), None, "Check that this claim belongs to the table."),
+        (make_claim().document, False, "The claim is not this table's."),
+        (make_claim().document, None, "Check that this claim belongs to the table."),
     ],
 )
 def test_claim_is_a_warning_when_there_is_no_guarantee_to_rely_on(claim, matches, warning):
@@ -221,8 +219,7 @@ def test_claim_is_a_warning_when_there_is_no_guarantee_to_rely_on(claim, matches
 
 
 def test_claim_of_spent_more_than_asked_is_not_shown_when_edited_by_hand():
-    claim = copy.deepcopy(json.loads(make_claim().to_json()))
-    claim["budget"]["epsilon_spent"] = 9.0
+    claim = change_part(make_claim().document, "budget.epsilon_spent", 9.0)
     assert "No valid claim." in read_claim_section(render(claim=claim))
 
 
