@@ -15,10 +15,10 @@ def find(table: dict[str, list[str]], *, pieces: int = 2, **draft: dict[str, obj
     return find_owners({name: DRAFTED for name in table} | draft, lambda: frame.iter_slices(size))
 
 
-def make_visits(*, each: int, owners: int = 300, seed: int = 1) -> dict[str, list[str]]:
-    """Rows of owners in no order, each with a sex and a first letter of its own, and a ward of the visit."""
-    generator = np.random.default_rng(seed)
-    sexes, of_row = generator.choice(["f", "m"], owners), generator.permutation(np.repeat(np.arange(owners), each))
+def make_visits(*, each: int) -> dict[str, list[str]]:
+    """Rows of 300 owners in no order, each with a sex and a first letter of its own, and a ward of the visit."""
+    generator = np.random.default_rng(1)
+    sexes, of_row = generator.choice(["f", "m"], 300), generator.permutation(np.repeat(np.arange(300), each))
     wards = generator.choice(["a", "b"], len(of_row))
     numbers = [str(1000 + owner) for owner in of_row]
     return {"x": numbers, "sex": [*sexes[of_row]], "ward": [*wards], "tens": [number[:3] for number in numbers]}

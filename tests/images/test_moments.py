@@ -35,7 +35,7 @@ FALSE_ALARM = 1e-6
 DIMENSIONS = (1, 2, 3, 5, 8, 16)
 
 
-def make_projection(p: int = 5, *, shape: tuple[int, int, int] = (4, 3, 1), random: bool = False) -> ImageProjection:
+def make_projection(p: int, *, shape: tuple[int, int, int] = (4, 3, 1), random: bool = False) -> ImageProjection:
     pixels = math.prod(shape)
     if random:
         basis, bands = draw_projection(pixels, p, rng=np.random.default_rng(5)).T, np.zeros(p, np.int64)

@@ -12,15 +12,13 @@ from hypothesis import strategies as st
 from dpwgan.errors import DataError, DpwganError
 from dpwgan.table.codecs import EncodedCells, make_codec
 from dpwgan.table.findings import Findings
-from dpwgan.table.schema import MOST_LEVELS, CategoricalColumn, NumericColumn
+from dpwgan.table.schema import MOST_LEVELS, CategoricalColumn, NumericColumn, TrainedColumn
 
 RNG = np.random.default_rng(5)
 
 
-TrainedColumn = CategoricalColumn | NumericColumn
-
-
 def encode(column: TrainedColumn, cells: list[str]) -> Any:
+    """Encodes cells by themselves. Raises: DataError if one of them is illegal."""
     findings = Findings()
     encoded = make_codec(column).encode(pl.Series(cells, dtype=pl.String), findings)
     findings.raise_if_any()

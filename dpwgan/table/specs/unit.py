@@ -27,7 +27,7 @@ refuse_unit = partial(refuse_key, UNIT)
 
 
 def take_unit(
-    columns: Mapping[str, dict[str, Any]], *, wrong: Collection[str] = ()
+    columns: Mapping[str, dict[str, Any]], *, wrong: Collection[str]
 ) -> tuple[dict[str, dict[str, Any]], UnitColumn | None]:
     """Takes the unit out of what the specs list, with its column.
 
