@@ -221,7 +221,7 @@ def test_cli_stops_with_the_signals_code_when_it_is_interrupted(monkeypatch, cap
     assert f"Stopped by {number.name}; no output was written." in capsys.readouterr().err
 
 
-def test_cli_still_calls_it_an_interruption_when_a_library_wraps_it(monkeypatch, capsys):
+def test_cli_still_calls_it_an_interruption_when_a_library_wraps_it(monkeypatch):
     interrupt_in(monkeypatch, signal.SIGTERM, wrap)
     assert main(FIVE, environment={}) == 143
 

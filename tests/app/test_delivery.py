@@ -32,7 +32,7 @@ def list_files() -> list[Path]:
 
 @pytest.mark.parametrize("name", [path.name for path in ROOT.glob("requirements*.txt")])
 def test_requirements_pin_every_package_with_hashes_when_read_line_by_line(name):
-    blocks = [block for block in re.split(r"^(?=[^ #])", read(name), flags=re.MULTILINE)[1:]]
+    blocks = re.split(r"^(?=[^ #])", read(name), flags=re.MULTILINE)[1:]
     packages = [block for block in blocks if not block.startswith("-r ")]
     assert len(packages) > 1
     for block in packages:

@@ -95,7 +95,7 @@ def test_no_row_written_breaks_a_rule(method, flags, tmp_path):
     assert all(values.select(pl.sql_expr(rule).alias("kept"))["kept"].all(ignore_nulls=True) for rule in RULES)
 
 
-def test_no_row_written_breaks_a_rule_of_ages(tmp_path):
+def test_no_row_written_breaks_a_rule_of_ages():
     day = {"type": "date", "min": "1990-01-01"}
     specs = {"born": {**day, "max": "2010-12-31"}, "seen": {**day, "max": "2020-12-31"}}
     sql = (

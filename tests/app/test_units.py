@@ -61,7 +61,7 @@ def test_rows_beyond_a_units_own_are_left_out_and_the_claim_says_so(tmp_path):
     assert any("--rows-per-unit, not checked" in words for words in claim["accountant"]["assumptions"])
 
 
-def test_a_list_of_a_column_that_units_share_costs_a_unit_what_it_costs_a_row(tmp_path):
+def test_a_list_of_a_column_that_units_share_costs_a_unit_what_it_costs_a_row():
     towns = {"type": "enum", "values_from": "data", "domain_privacy": "private", "missing": ["?"]}
     unit, named = {"column": "who", "max_rows": 5}, {"who": {"type": "integer", "uuid": True}}
     specs = {"unit": unit, **named, "town": {**towns, "of": "unit"}, "own": towns}

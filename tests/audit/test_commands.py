@@ -1,6 +1,7 @@
 """The commands on tables as users run them, and every subcommand's refusals and help."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -150,8 +151,7 @@ REFUSALS = [
 @pytest.mark.parametrize(("arguments", "exit_code", "words"), REFUSALS)
 def test_command_is_refused_in_one_sentence_when_it_cannot_be_done(arguments, exit_code, words, files, tmp_path, capfd):
     bad = tmp_path / "bad.csv"
-    with open(files["real"]) as file:
-        lines = file.read().splitlines()
+    lines = Path(files["real"]).read_text().splitlines()
     bad.write_text("\n".join([lines[0], "secret" + lines[1][1:], *lines[2:]]) + "\n")
     places = {**files, "missing": str(tmp_path / "missing"), "bad": str(bad)}
     code, out, err = run(*(argument.format(**places) for argument in arguments), "--quiet", capfd=capfd)

@@ -99,7 +99,7 @@ def test_profile_has_a_step_for_each_cell_when_shares_are_any(real, data):
 def test_bars_are_as_long_as_their_shares_when_drawn():
     real, synthetic = np.array([0.6, 0.3, 0.1]), np.array([0.4, 0.2, 0.0])
     figure = figures.draw_bars(["a", "b", "c"], real, synthetic, rest=("2 others", 0.0, 0.4), says="x")
-    bars = [element for element in read_svg(figure).iter("rect")]
+    bars = list(read_svg(figure).iter("rect"))
     widths = np.array([float(str(bar.get("width"))) for bar in bars]).reshape(3, 2)
     np.testing.assert_allclose(widths / widths.max(), np.column_stack([real, synthetic]) / 0.6, atol=1e-3)
     assert [bar.get("class") for bar in bars[:2]] == ["bar real", "bar synthetic"]
@@ -155,7 +155,7 @@ def test_heat_map_shades_every_pair_when_drawn_in_runs(count, difference):
 @pytest.mark.parametrize("count", [2, 16, 17, 60, 98, 300])
 def test_heat_map_numbers_do_not_run_into_each_other_when_there_are_many(count):
     figure = figures.draw_heat_map(np.eye(count), ["name"] * count, difference=False, says="x")
-    texts = [element for element in read_svg(figure).iter("text")]
+    texts = list(read_svg(figure).iter("text"))
     top = sorted(float(str(t.get("x"))) for t in texts if "middle" in str(t.get("class")))
     left = sorted(float(str(t.get("y"))) for t in texts if "end" in str(t.get("class")))
     assert min(np.diff(top[1:])) >= figures.LEAST_APART - 0.1 if len(top) > 2 else True
