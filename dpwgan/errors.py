@@ -34,6 +34,11 @@ def suggest(name: str, known: Iterable[str], *, show: Callable[[str], str] = str
     return f" (did you mean {show(close[0])}?)" if close else ""
 
 
+def say_count(number: int, noun: str) -> str:
+    """How many there are of what a noun names, which takes an s where they are not one."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def say_both(key: str) -> str:
     """The way out where the specs are to have a unit or a layout, and a column of that name as well."""
     return (

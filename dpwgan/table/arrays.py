@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from dpwgan.errors import DataError, DpwganError, TransferError, quote
+from dpwgan.errors import DataError, DpwganError, TransferError, quote, say_count
 from dpwgan.table.findings import check_header, count_rows
 from dpwgan.table.schema import ImageLayout, Schema
 from dpwgan.table.source import Piece, SourceTable, choose_step
@@ -35,8 +35,8 @@ def find_misfit(schema: Schema) -> str | None:
     others = [name for name in schema.by_name if name not in {*schema.layout.pixels, schema.layout.label}]
     if others:
         return (
-            f"an .npz file holds pixels and one label, and the specs have {len(others)} other "
-            f"column{'s' if len(others) > 1 else ''}, the first of them {quote(others[0])}"
+            f"an .npz file holds pixels and one label, and the specs have "
+            f"{say_count(len(others), 'other column')}, the first of them {quote(others[0])}"
         )
     return None
 

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from dpwgan.errors import DataError, DpwganError
+from dpwgan.errors import DataError, DpwganError, say_count
 from dpwgan.table.findings import check_header, count_rows
 from dpwgan.table.schema import Schema
 from dpwgan.table.source import Piece, SourceTable
@@ -59,8 +59,7 @@ def open_csv(path: str | Path, schema: Schema) -> SourceTable:
     # Blank lines at the end are no records; they were counted as ragged where the header has more cells than one.
     ragged = found.ragged - found.blank * (len(header) > 1)
     if ragged:
-        cells = "1 cell" if len(header) == 1 else f"{len(header)} cells"
-        raise DataError(f"The table has {count_rows(ragged)} without exactly {cells}.")
+        raise DataError(f"The table has {count_rows(ragged)} without exactly {say_count(len(header), 'cell')}.")
     return SourceTable(
         header=header,
         records=records,

@@ -14,7 +14,7 @@ from typing import Any
 
 from dpwgan.app.commands import Command, Program, write_json
 from dpwgan.app.logs import print_lines
-from dpwgan.errors import DataError, DpwganError, UsageError
+from dpwgan.errors import DataError, DpwganError, UsageError, say_count
 from dpwgan.table.stream import read_bytes
 from dpwgan.table.writer import write_bytes
 
@@ -84,7 +84,7 @@ def _verify(arguments: argparse.Namespace) -> None:
     if arguments.json != "-" and not arguments.quiet:
         print_lines(faults or [f"{arguments.claim}: the claim holds", *document["summary"]])
     if faults:
-        raise DataError(f"The claim has {'1 fault' if len(faults) == 1 else f'{len(faults)} faults'}")
+        raise DataError(f"The claim has {say_count(len(faults), 'fault')}")
 
 
 def read_claim_file(path: str) -> tuple[bytes, dict[str, Any]]:

@@ -4,7 +4,7 @@ import decimal
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dpwgan.errors import printable, quote, show_name
+from dpwgan.errors import printable, quote, say_count, show_name
 
 ACCURACY = (
     "the generator, before rows are drawn from it and groups of cells are split into cells; it is bought from the same "
@@ -56,7 +56,6 @@ def summarise(document: Mapping[str, Any]) -> list[str]:
     else:
         told = f"Nobody who sees this table can guess {told}, and be right more than"
     waived = columns["domains_waived"]
-    looks = "1 kind" if len(document["ledger"]) == 1 else f"{len(document['ledger'])} kinds"
     floats = dict.fromkeys(name for item in document["ledger"] if (name := _FLOATS.get(item.get("event", ""))))
     drawn = f"; noise on {' and '.join(floats)} is drawn in floating point" if floats else ""
     unbooked = f" that are not in the book {quote(document['book']['name'])}" if "book" in document else ""
@@ -73,8 +72,8 @@ def summarise(document: Mapping[str, Any]) -> list[str]:
         + (f"which cells occur in {', '.join(map(show_name, waived))}; " if waived else "")
         + f"{apart}; other releases from the same rows{unbooked}, which add up with this one; messages, "
         f"exit code and running time; what is true of a population with or without {who}.",
-        f"Proved, not measured, from {looks} of noisy looks at the rows, all in the ledger. Taken as public: "
-        f"{public['records']} row{'' if public['records'] == 1 else 's'}, specs, settings and code"
+        f"Proved, not measured, from {say_count(len(document['ledger']), 'kind')} of noisy looks at the rows, all in "
+        f"the ledger. Taken as public: {say_count(public['records'], 'row')}, specs, settings and code"
         + (f", and a table of {public['table']['records']} rows" if "table" in public else "")
         + f". Assumed: the noise stays secret{drawn}.",
     ]

@@ -19,7 +19,7 @@ from dpwgan.drafts.entry import format_draft, list_holes
 from dpwgan.drafts.kinds import KINDS, draft_specs
 from dpwgan.drafts.owners import find_owners
 from dpwgan.drafts.rows import fill_from_rows
-from dpwgan.errors import DataError, SpecsError, UsageError, quote, say_both
+from dpwgan.errors import DataError, SpecsError, UsageError, quote, say_both, say_count
 from dpwgan.table.codebook import read_codebook
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoder import TableEncoder
@@ -179,9 +179,10 @@ def _check(arguments: argparse.Namespace) -> None:
         for problem in (*wrong, *misfits):
             print_lines([f"{arguments.specs}{'' if problem.line is None else f':{problem.line}'}: {problem.problem}"])
     if wrong:
-        raise SpecsError(f"The specs have {_count(wrong)}" + (f", and the table {_count(misfits)}" if misfits else ""))
+        besides = f", and the table {say_count(len(misfits), 'problem')}" if misfits else ""
+        raise SpecsError(f"The specs have {say_count(len(wrong), 'problem')}{besides}")
     if misfits:
-        raise DataError(f"The table has {_count(misfits)}")
+        raise DataError(f"The table has {say_count(len(misfits), 'problem')}")
     if not arguments.quiet and arguments.json != "-":
         print_lines([f"{arguments.specs}: nothing is wrong"])
 
@@ -272,10 +273,6 @@ def _find_illegal_cells(table: SourceTable, schema: Schema) -> Iterator[tuple[st
 def _place(error: SpecsError, lines: Mapping[Place, int]) -> Problem:
     key, line = find_line(lines, column=error.column, sentence=str(error))
     return Problem(line=line, column=error.column, key=key, problem=str(error))
-
-
-def _count(problems: list[Problem]) -> str:
-    return "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
 
 
 def find_lines(text: str) -> dict[Place, int]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from dpwgan.errors import SpecsError
+from dpwgan.errors import SpecsError, say_count
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Problems:
             return
         first, left = self.found[0], len(self.found) - 1
         raise SpecsError(
-            f"{str(first).rstrip('.')}; and {left} more problem{'s' if left > 1 else ''}: "
+            f"{str(first).rstrip('.')}; and {say_count(left, 'more problem')}: "
             "`python -m dpwgan specs check` lists all.",
             column=first.column,
         )
