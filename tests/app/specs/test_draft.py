@@ -26,8 +26,8 @@ VISITS = (
 PERSONS = [f"{n % 90},{n % 2 + 1},{'N123456'[n % 7]},{n % 5},{20.5 + n},{'abc'[n % 3]},{n * 100}" for n in range(60)]
 
 
-def draft(folder: Path, name: str, *more: str) -> dict[str, dict[str, Any]]:
-    assert main(["specs", "draft", "--from", str(DICTIONARIES / name), "-o", str(folder / "specs.json"), *more]) == 0
+def draft(folder: Path, *words: str | Path) -> dict[str, dict[str, Any]]:
+    assert main(["specs", "draft", *map(str, words), "-o", str(folder / "specs.json")]) == 0
     specs: dict[str, dict[str, Any]] = json.loads((folder / "specs.json").read_text())
     return specs
 
@@ -83,7 +83,8 @@ DRAFTED: dict[str, tuple[dict[str, dict[str, Any]], str, list[str]]] = {
 @pytest.mark.parametrize("name", DRAFTED)
 def test_draft_fits_its_table_and_is_released_when_its_nulls_are_filled_in_by_hand(name, tmp_path):
     fills, header, rows = DRAFTED[name]
-    specs = draft(tmp_path, name, *(("--table", "visits") if name == "frictionless.json" else ()))
+    table = ("--table", "visits") if name == "frictionless.json" else ()
+    specs = draft(tmp_path, "--from", DICTIONARIES / name, *table)
     assert fills.keys() == {column for column, keys in specs.items() if list_holes(keys)}
     for column, keys in fills.items():
         specs[column].update(keys)
@@ -101,7 +102,7 @@ def test_real_dictionary_is_released_when_legal_rows_are_drawn_for_its_complete_
     path = REAL / name
     if not path.is_file():
         pytest.skip(f"the public dictionary {name!r} is not here; PUBLIC_TABLES can name the folder that has it")
-    specs = {column: keys for column, keys in draft(tmp_path, str(path)).items() if not list_holes(keys)}
+    specs = {column: keys for column, keys in draft(tmp_path, "--from", path).items() if not list_holes(keys)}
     assert len(specs) == columns
     (tmp_path / "specs.json").write_text(json.dumps(specs))
     encoder = TableEncoder(schema := read_specs(tmp_path / "specs.json"), list(specs))
@@ -116,7 +117,7 @@ def test_every_dictionary_has_a_table_when_counted():
 
 def test_claim_names_the_columns_that_rows_filled_when_asked(tmp_path, capfd):
     (tmp_path / "data.csv").write_text("\n".join(["AGEP,SEX,MSP,NOC,DENSITY,INDP,EXTRA", *PERSONS]) + "\n")
-    specs = draft(tmp_path, "sdnist.json", "--from-rows", str(tmp_path / "data.csv"))
+    specs = draft(tmp_path, "--from", DICTIONARIES / "sdnist.json", "--from-rows", tmp_path / "data.csv")
     said = capfd.readouterr().err
     assert "named by every claim as not covered: 'INDP', 'EXTRA'" in said
     del specs["PINCP"]
@@ -129,26 +130,23 @@ def test_claim_names_the_columns_that_rows_filled_when_asked(tmp_path, capfd):
 def test_why_columns_stay_open_and_which_may_be_codes_is_told_when_rows_fill_the_rest(tmp_path, capfd):
     rows = [f"{row % 150 * 331 + 1000:05d},{row % 150:02d}-Jun-24" for row in range(300)]
     (tmp_path / "data.csv").write_text("\n".join(["zip,day", *rows]) + "\n")
-    assert main(["specs", "draft", "--from-rows", str(tmp_path / "data.csv"), "-o", str(tmp_path / "specs.json")]) == 0
+    draft(tmp_path, "--from-rows", tmp_path / "data.csv")
     said = capfd.readouterr().err
     assert "whole numbers with leading zeros: 'zip'; if they are codes, list those that there are" in said
     assert "null in the draft: 'day' (type: names or free text? too many for a list)\n" in said
 
 
 def test_unit_is_asked_for_when_a_column_of_the_rows_may_say_whose_they_are(tmp_path, capfd):
-    data, path = tmp_path / "data.csv", str(tmp_path / "specs.json")
+    data, path = tmp_path / "data.csv", tmp_path / "specs.json"
     data.write_text("\n".join(["patient,value", *(f"{row // 4},{row % 7}" for row in range(400))]) + "\n")
-    assert main(["specs", "draft", "--from-rows", str(data), "-o", path]) == 0
+    specs = draft(tmp_path, "--from-rows", data)
     said = capfd.readouterr().err
     assert "column 'patient' may say whose a row is: many of its values have several rows." in said
     assert '"unit": {"column": "patient", "max_rows": K}' in said
-    specs = json.loads(Path(path).read_text())
-    (tmp_path / "specs.json").write_text(
-        json.dumps({**specs, "unit": {"column": "patient", "max_rows": 4}, "patient": {"type": "drop"}})
-    )
-    assert main(["specs", "check", path, str(data)]) == 0
+    path.write_text(json.dumps({**specs, "unit": {"column": "patient", "max_rows": 4}, "patient": {"type": "drop"}}))
+    assert main(["specs", "check", str(path), str(data)]) == 0
     data.write_text("\n".join(["patient,value", *(f"{row},{row % 7}" for row in range(400))]) + "\n")
-    assert main(["specs", "draft", "--from-rows", str(data), "-o", path]) == 0
+    draft(tmp_path, "--from-rows", data)
     assert "whose a row is" not in capfd.readouterr().err
 
 
@@ -157,8 +155,7 @@ def test_moments_of_parquet_are_drafted_from_rows_and_are_no_problem_while_they_
     times = [datetime.time(7, 30), datetime.time(23)]
     pl.DataFrame({"seen": moments, "hour": times}).write_parquet(tmp_path / "data.parquet")
     data, path = str(tmp_path / "data.parquet"), str(tmp_path / "specs.json")
-    assert main(["specs", "draft", "--from-rows", data, "-o", path]) == 0
-    specs = json.loads(Path(path).read_text())
+    specs = draft(tmp_path, "--from-rows", data)
     assert [(keys["type"], keys["min"], keys["max"]) for keys in specs.values()] == [
         ("datetime", "2024-03-01T07:30:00", "2024-03-31T07:30:00"),
         ("time", "07:30:00", "23:00:00"),
