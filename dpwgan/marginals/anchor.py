@@ -30,7 +30,7 @@ from dpwgan.marginals.pairs import MOMENTS_LABEL, measure_moments
 from dpwgan.marginals.queries import QueryDiscriminator
 from dpwgan.marginals.rank_correlations import RankCorrelations, measure_correlations, rank_groups
 from dpwgan.marginals.released import ReleasedTable, release_groups
-from dpwgan.marginals.zeros import ForbiddenMass
+from dpwgan.marginals.zeros import ForbiddenMass, join
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
@@ -58,6 +58,10 @@ class FittedAnchor:
     is_short: bool = False
     details: Details = field(default_factory=Details)
     comparisons: Comparisons = field(default_factory=Comparisons)
+
+    def make_pure(self, probabilities: Probabilities) -> Probabilities:
+        """Codes each of which has all columns that are missing together, or none. Shapes: (codes, width)."""
+        return self.table.absence.make_pure(probabilities, self.table.coarsening)
 
     def make_sampler(self, probabilities: Probabilities, *, certificate: Certificate | None = None) -> MixtureSampler:
         """Rows of fitted codes, few of pairs that answers say are empty; what is certified is the codes as they are.
@@ -121,6 +125,7 @@ def fit_anchor(
         public=public if design.kind == "queries" else None,
         answer_stddev=design.answer_stddev,
         detailed=design.detailed,
+        absences=design.absences,
     )
     layout = table.layout
     if not design.fit_ticks:
@@ -130,20 +135,22 @@ def fit_anchor(
     losses: list[ReleasedLoss] = [table.measured, information]
     if table.prior is not None:
         losses.append(table.prior)
-    if table.zeros:
+    if zeros := join(table.zeros, table.absence.find_zeros(table.coarsening, with_first=True)):
         weight = _FORBIDDEN_WEIGHT * table.records / design.answer_stddev
-        losses.append(ForbiddenMass(layout, table.zeros, weight=weight))
+        losses.append(ForbiddenMass(layout, zeros, weight=weight))
     if design.correlated and not ledger.journal.has_lost(_CORRELATIONS_ACT):
         losses.append(_correlate(table, design.correlated, ledger=ledger))
     codes, tick = design.choose_codes(layout.width), FitProgress(design.fit_ticks, ledger=ledger, progress=progress)
     least_count = design.least_count / math.sqrt(design.answers_a_detail)
     detailed = find_codes(table.coarsening, design.detailed, records=table.records, least_count=least_count)
     details = min(design.details, design.answers_a_detail * len(detailed))
+    questions = design.queries - details - table.absence.asked
     if design.kind == "queries":
         logits = _play_rounds(
             table,
             design,
-            rounds=design.rounds - details,
+            edges=min(design.edges, questions),
+            rounds=max(0, questions - design.edges),
             codes=codes,
             losses=losses,
             rng=rng,
@@ -180,7 +187,8 @@ def fit_anchor(
         return fitted
 
     def compare() -> Arrays:
-        sampler = MixtureSampler(probabilities=generator.probabilities(), coarsening=table.coarsening)
+        pure = fitted.make_pure(generator.probabilities())
+        sampler = MixtureSampler(probabilities=pure, coarsening=table.coarsening)
         drafted = sampler.draw_cells(sampler.draft(DRAFTED_ROWS, rng=drafting).groups, rng=drafting)
         ask = partial(ask_for_comparisons, rows, table.coarsening, drafted, ledger=ledger)
         return ask(numbers=design.compared, records=table.records, times=design.comparisons, rng=drafting).pack()
@@ -201,6 +209,7 @@ def _play_rounds(
     table: ReleasedTable,
     design: AnchorDesign,
     *,
+    edges: int,
     rounds: int,
     codes: int,
     losses: Sequence[ReleasedLoss],
@@ -211,7 +220,8 @@ def _play_rounds(
 ) -> npt.NDArray[np.float32]:
     """Asks for the tree, then for further marginals in turns, each time where codes fitted to all before are worst.
 
-    `rounds`: how many of these. A turn that an earlier life of the run began, and lost, is left out.
+    `edges` are those of the tree, `rounds` how many come after. A turn that an earlier life of the run began, and lost,
+    is left out.
     Shapes: the codes' logits, (codes, width).
     """
     journal, settings, coarsening = ledger.journal, design.settings, table.coarsening
@@ -226,7 +236,7 @@ def _play_rounds(
     )
 
     def ask_for_tree() -> list[Edge]:
-        return discriminator.ask_for_tree(table.shares, stddevs=coarsening.stddevs, edges=design.edges)
+        return discriminator.ask_for_tree(table.shares, stddevs=coarsening.stddevs, edges=edges)
 
     def ask(turn: int) -> list[Marginal]:
         first, last = (rounds * turns // design.turns for turns in (turn - 1, turn))

@@ -41,6 +41,8 @@ _LEAST_STDDEVS = 3.0
 _MOST_GROUPS, _MOST_GROUPS_OF_ALL = 512, 4_096
 # Of columns whose codes share groups these are told apart by so many rounds each; by one of so many rounds, at most.
 _ANSWERS_A_DETAIL, _ROUNDS_A_DETAIL = 4, 4
+# Which columns are missing together is asked so often at most, by one of so many questions each.
+_MOST_ABSENCES, _QUESTIONS_AN_ABSENCE = 4, 8
 # Numbers of more levels than there may be groups are compared with others, so often at most. What is looked for is of
 # many rows: so many times the noise of other answers will do.
 _MOST_COMPARISONS, _COMPARISON_NOISE = 10, 4.0
@@ -147,6 +149,12 @@ class AnchorDesign:
     def details(self) -> int:
         """How many rounds tell codes apart within their groups, if released counts leave any to be."""
         return min(_ANSWERS_A_DETAIL * len(self.detailed), self.rounds // _ROUNDS_A_DETAIL)
+
+    @property
+    def absences(self) -> int:
+        """How many questions are which columns are missing together, if released counts leave any that may be."""
+        missing = sum(attribute.missing > 0 for attribute in self.one_way_plan.attributes)
+        return min(_MOST_ABSENCES, missing // 2, self.queries // _QUESTIONS_AN_ABSENCE)
 
     @property
     def answers_a_detail(self) -> int:

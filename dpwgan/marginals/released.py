@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.marginals.absence import Absence, ask_for_absence, list_alike
 from dpwgan.marginals.coarsening import GROUPS, Coarsening
 from dpwgan.marginals.forbidden import add_implied, find_kinds, find_zeros, leave_out, tie
 from dpwgan.marginals.groups import GroupLayout, Marginal
@@ -25,13 +26,14 @@ from dpwgan.marginals.one_ways import OneWayPlan, measure_one_ways
 from dpwgan.marginals.public_prior import PublicPrior, choose_kept
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.marginals.views import Views
-from dpwgan.marginals.zeros import Zeros, mask
+from dpwgan.marginals.zeros import Zeros, join, mask
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.encoded import EncodedTable, RowRule
 from dpwgan.table.rows import Rows
 
 _LEAST_SHARE = 1e-9
+_ABSENCE_ACT = "absence"
 # Codes miss an answer where the mean squared error of its cells is more than so many times the variance of their noise:
 # a fit that has converged leaves half of that.
 _MISSED = 1.0
@@ -41,7 +43,8 @@ _MISSED = 1.0
 class ReleasedTable:
     """A table's groups and all marginals of them that were released.
 
-    `zeros` are the cells that rules forbid; `measured` knows what these imply as well. `prior` is a public table.
+    `zeros` are the cells that rules forbid, `implied` what else they leave empty; `measured` knows of both, and what
+    `absence` leaves empty, which says what columns are missing together. `prior` is a public table.
     Privacy: all but `rows` is made of releases alone. `rows` are for further releases, never for the output.
     """
 
@@ -49,6 +52,8 @@ class ReleasedTable:
     measured: MeasuredMarginals
     rows: Rows[GroupedRows]
     zeros: Zeros = field(default_factory=dict)
+    implied: Zeros = field(default_factory=dict)
+    absence: Absence = field(default_factory=Absence)
     prior: PublicPrior | None = None
 
     @property
@@ -151,7 +156,8 @@ class ReleasedTable:
             get_conditional=get_conditional,
             codes=codes,
             rng=rng,
-            zeros=self.measured.zeros,
+            zeros=self.implied,
+            kinds=self.absence.find_kinds(self.coarsening) if self.absence.places else None,
         )
 
     def _measured_pairs(self) -> list[Edge]:
@@ -179,14 +185,17 @@ def release_groups(
     public: EncodedTable | None = None,
     answer_stddev: float = math.inf,
     detailed: Sequence[int] = (),
+    absences: int = 0,
 ) -> ReleasedTable:
     """Releases the one-way counts of a plan, and puts codes and levels into groups that stand out of the noise.
 
     `label`: of the releases in the ledger. `least_count`: what a group holds at least, in counts. `most_groups`: of an
     attribute without a number. `rules` say which combinations of groups there cannot be. `public` rows are what
     one-ways are drawn towards, and a prior for answers whose noise has `answer_stddev`, in counts. `detailed` are
-    the attributes whose codes may be told apart within groups.
-    Privacy: the releases of `measure_one_ways`; groups are made of them alone. Raises: PrivacyError from the ledger.
+    the attributes whose codes may be told apart within groups. `absences`: so many questions, at most, are on columns
+    that are missing together.
+    Privacy: the releases of `measure_one_ways` and `ask_for_absence`; the rest is made of them alone.
+    Raises: PrivacyError from the ledger.
     """
     one_ways = measure_one_ways(rows, plan, ledger=ledger, label=label)
     kinds = find_kinds(plan, rules) if rules else None
@@ -200,15 +209,21 @@ def release_groups(
     if groups is not None:
         coarsening = _draw_towards_public(coarsening, groups, records=left or rows.records)
     grouped = rows.derive(GROUPS, coarsening.to_document() | {"detailed": list(detailed)})
+    records, absence = left or rows.records, Absence(asked=absences)
+    if absences and not ledger.journal.has_lost(_ABSENCE_ACT):
+        alike = list_alike(coarsening, records=records, stddev=answer_stddev)
+        ask = functools.partial(ask_for_absence, grouped, coarsening, alike, records=records, times=absences)
+        absence = Absence.unpack(ledger.keep(_ABSENCE_ACT, lambda: ask(ledger=ledger).pack(), dispensable=True))
     zeros = find_zeros(coarsening, rules)
     implied = add_implied(zeros, coarsening.sizes)
-    coarsening = tie(coarsening, implied)
+    coarsening = tie(coarsening, join(implied, absence.find_zeros(coarsening, with_first=True)))
     views = Views(grouped.own.layout, [attribute.ordered for attribute in plan.attributes])
-    measured = MeasuredMarginals(views, implied, records=left)
-    records = left or rows.records
+    measured = MeasuredMarginals(views, join(implied, absence.find_zeros(coarsening)), records=left)
     for attribute, (counts, stddevs) in enumerate(zip(coarsening.counts, coarsening.stddevs, strict=True)):
         measured.add((attribute,), counts / records, stddev=stddevs / records)
-    table = ReleasedTable(coarsening=coarsening, measured=measured, rows=grouped, zeros=zeros)
+    table = ReleasedTable(
+        coarsening=coarsening, measured=measured, rows=grouped, zeros=zeros, implied=implied, absence=absence
+    )
     if groups is None:
         return table
     prior = PublicPrior(groups, views, one_ways=table.shares, stddev=answer_stddev / records)

@@ -23,6 +23,15 @@ def mask(zeros: Zeros, marginal: Marginal, shape: Iterable[int]) -> Flags:
     return found
 
 
+def join(*all_zeros: Zeros) -> Zeros:
+    """The cells that are empty by any of these."""
+    found: dict[Marginal, Flags] = {}
+    for zeros in all_zeros:
+        for marginal, flags in zeros.items():
+            found[marginal] = found.get(marginal, np.False_) | flags
+    return found
+
+
 class ForbiddenMass:
     """The mean probability that a code gives to forbidden combinations, as a loss.
 

@@ -238,7 +238,7 @@ class DpWgan(SharedMethod):
             )
         probabilities = generator_step.averaged_probabilities()
         refuse_unless_finite([probabilities])
-        return anchor.make_sampler(probabilities)
+        return anchor.make_sampler(anchor.make_pure(probabilities))
 
     def _fit_alone(self, plan: TrainingDesign, run: Run) -> MlpSampler:
         from dpwgan.critic.device import on_device  # isort: split

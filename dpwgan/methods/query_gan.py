@@ -173,7 +173,7 @@ class QueryGan(SharedMethod):
             probabilities = _play_one_layer(fitted, design, run, real=real)
             certify = partial(_certify_one_layer, real, probabilities, ledger=ledger)
         else:
-            probabilities = fitted.generator.probabilities()
+            probabilities = fitted.make_pure(fitted.generator.probabilities())
             certify = partial(certify_pairs, fitted.table.rows, probabilities, ledger=ledger)
         certificate = None
         if design.extra:

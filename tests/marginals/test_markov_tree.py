@@ -156,3 +156,28 @@ def test_every_attribute_gets_codes_when_the_tree_leaves_some_out():
     probabilities = Mixture(layout.sizes, logits).probabilities()
     expected = np.concatenate(shares)
     assert probabilities == pytest.approx(np.tile(expected, (50, 1)), abs=0.05)
+
+
+def test_codes_are_of_kinds_when_these_are_drawn_first():
+    """Two attributes of a kind each, in no pair with each other; the last group of each is what kind 1 has of both."""
+    layout = GroupLayout((3, 2, 4))
+    shares = [np.array([0.3, 0.3, 0.4]), np.array([0.6, 0.4]), np.full(4, 0.25)]
+    flags = [(np.arange(size) == size - 1)[:, np.newaxis] != np.array([False, True]) for size in layout.sizes[:2]]
+
+    def draw(kinds: tuple[Floats, dict[int, npt.NDArray[np.bool_]]] | None) -> npt.NDArray[np.int64]:
+        logits = draw_first_codes(
+            layout,
+            [(0, 2)],
+            one_ways=shares,
+            get_conditional=lambda given, attribute: np.tile(shares[attribute], (layout.sizes[given], 1)),
+            codes=1_000,
+            rng=np.random.default_rng(1),
+            kinds=kinds,
+        )
+        probabilities = Mixture(layout.sizes, logits).probabilities()
+        missing = [probabilities[:, layout.get_slice(place).stop - 1] > 0.5 for place in (0, 1)]
+        counts: npt.NDArray[np.int64] = np.bincount(2 * missing[0] + missing[1], minlength=4)
+        return counts
+
+    assert draw((np.array([0.6, 0.4]), dict(enumerate(flags)))).tolist() == pytest.approx([600, 0, 0, 400], abs=20)
+    assert draw(None)[1:3].max() == 0  # a leaf has the distribution of all

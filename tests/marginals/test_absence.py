@@ -1,0 +1,370 @@
+"""Columns that are missing together: what is asked, how far a record moves it, and rows that keep to the answer."""
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from dpwgan.marginals import absence, anchor_plan
+from dpwgan.marginals.absence import ABSENCE, Absence, Question, ask_aside, ask_for_absence, flag_missing, list_alike
+from dpwgan.marginals.anchor import FittedAnchor, fit_anchor
+from dpwgan.marginals.anchor_plan import AnchorSettings, plan_anchor
+from dpwgan.marginals.coarsening import GROUPS, AttributeGroups, Coarsening
+from dpwgan.marginals.groups import GroupLayout
+from dpwgan.marginals.measurements import GroupedRows
+from dpwgan.marginals.queries import ANSWER_LABEL, SELECTION_LABEL, SELECTION_SENSITIVITY, plan_queries
+from dpwgan.privacy.journal import Journal
+from dpwgan.privacy.randomness import make_streams
+from dpwgan.table.encoded import EncodedTable, lay_out_spans
+from dpwgan.table.rows import Rows
+from dpwgan.table.schema import CategoricalColumn, Schema
+from tests.ledgers import Watcher, open_ledger, watch_reads
+from tests.methods.runs import reserve
+from tests.plans import make_terms
+from tests.rows import hold
+
+# Six columns of one visit and four of the next, one that nobody lacks, and one that many miss by chance.
+VISIT, NEXT, LONE, NEVER = range(6), range(6, 10), 10, 11
+COLUMNS, MISSING, VALUES = 12, 2, 3
+SCHEMA = Schema(
+    columns=tuple(
+        CategoricalColumn(
+            name=f"c{place}",
+            tokens=(*map(str, range(VALUES)), *(() if place == NEVER else ("x", "y"))),
+            missing=() if place == NEVER else ("x", "y"),
+            integer=True,
+        )
+        for place in range(COLUMNS)
+    ),
+    sha256="0" * 64,
+)
+SPANS = lay_out_spans(SCHEMA)
+
+
+def make_visits(records: int, *, seed: int = 0, apart: float = 0.0, by_chance: bool = False) -> EncodedTable:
+    """Who misses the visit misses the next; `apart`: so many miss column 0 too. `by_chance`: each column by itself."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, VALUES, (records, COLUMNS)).astype(np.int32)
+    ranks = rng.random((records, COLUMNS))
+    if not by_chance:
+        ranks[:, :10] = ranks[:, :1]
+    missing = ranks < np.select([np.isin(np.arange(COLUMNS), some) for some in (VISIT, NEXT, LONE)], [0.2, 0.32, 0.5])
+    missing[rng.random(records) < apart, 0] = True
+    codes = np.where(missing, VALUES + rng.integers(0, MISSING, codes.shape), codes)
+    return EncodedTable(codes=codes.astype(np.int32), numbers=np.zeros((records, 0), np.float32), spans=SPANS)
+
+
+def coarsen(encoded: EncodedTable, *, stddev: float = 5.0) -> Coarsening:
+    """A group of each value, and of all that is missing one or two."""
+    parts = []
+    for place in range(COLUMNS):
+        groups = np.arange(VALUES) if place == NEVER else np.array([0, 1, 2, 3, 3 + place % 2])
+        counts = np.bincount(encoded.codes[:, place], minlength=len(groups)).astype(float)
+        sums = np.bincount(groups, counts)
+        parts.append(
+            AttributeGroups(
+                cells=len(groups),
+                starts=np.arange(len(groups)),
+                groups=groups.astype(np.int32),
+                weights=np.maximum(counts, 1) / np.bincount(groups, np.maximum(counts, 1))[groups],
+                probabilities=sums / sums.sum(),
+                counts=sums,
+                stddevs=np.full(len(sums), stddev),
+                codes=len(groups),
+            )
+        )
+    return Coarsening(spans=SPANS, parts=tuple(parts))
+
+
+def group(encoded: EncodedTable, coarsening: Coarsening) -> Rows[GroupedRows]:
+    return hold(encoded).derive(GROUPS, coarsening.to_document())
+
+
+def find_missing(encoded: EncodedTable) -> npt.NDArray[np.bool_]:
+    return encoded.codes >= VALUES
+
+
+def ask(
+    encoded: EncodedTable,
+    coarsening: Coarsening,
+    *,
+    times: int = 4,
+    noise: float = 0.2,
+    records: int | None = None,
+    watcher: Watcher | None = None,
+    seed: int = 1,
+) -> Absence:
+    lines = plan_queries(99, selection_epsilon=50.0, answer_noise_multiplier=noise)
+    ledger = open_ledger(lines, source=seed, observers=[] if watcher is None else [watcher])
+    records = encoded.records if records is None else records
+    alike = list_alike(coarsening, records=records, stddev=noise)
+    return ask_for_absence(group(encoded, coarsening), coarsening, alike, records=records, times=times, ledger=ledger)
+
+
+def test_columns_that_as_many_rows_miss_are_held_against_each_other():
+    encoded = make_visits(3_000)
+    coarsening = coarsen(encoded)
+    shares = find_missing(encoded).mean(axis=0)
+    found = list_alike(coarsening, records=3_000, stddev=5.0)
+    assert [question.attributes for question in found] == [tuple(VISIT), tuple(NEXT)]
+    assert [question.shares for question in found] == [
+        pytest.approx(shares[: len(VISIT)]),
+        pytest.approx(shares[NEXT.start : NEXT.stop]),
+    ]
+    # Of fewer columns pairs say as much; and one that others lack far more often is none of them.
+    shares = coarsening.parts[9].probabilities + [-0.05, 0, 0, 0.05, 0][: coarsening.parts[9].size]
+    fewer = replace(
+        coarsening,
+        parts=(*coarsening.parts[:9], replace(coarsening.parts[9], probabilities=shares), *coarsening.parts[10:]),
+    )
+    assert [question.attributes for question in list_alike(fewer, records=3_000, stddev=5.0)] == [tuple(VISIT)]
+    # Noise of so many records leaves nothing to be told.
+    assert not list_alike(coarsening, records=3_000, stddev=200.0)
+    # How many columns one question is about is limited.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(absence, "_MOST_ALIKE", 4)
+        assert [len(question.attributes) for question in list_alike(coarsening, records=3_000, stddev=5.0)] == [4, 4]
+
+
+@pytest.mark.parametrize("each", [False, True])
+def test_counts_are_those_of_a_loop_over_rows(each):
+    encoded = make_visits(500, by_chance=True)
+    coarsening = coarsen(encoded)
+    asked = [(0, 3, 7, LONE), (1, 2, 4, 5)]
+    expected = []
+    for places in asked:
+        count = np.zeros(16 if each else 11)
+        for row in find_missing(encoded)[:, places].tolist():
+            if each:
+                cell = 8 * row[0] + 4 * row[1] + 2 * row[2] + row[3]
+            elif sum(row) in (0, 4):
+                cell = sum(row) // 4
+            elif sum(row) == 2:
+                cell = 2
+            else:
+                cell = 3 + row.index(True) if sum(row) == 1 else 7 + row.index(False)
+            count[cell] += 1
+        expected.append(count)
+    argument = [[[(at, flag_missing(coarsening, at).tolist()) for at in places], each] for places in asked]
+    found = group(encoded, coarsening).sum(ABSENCE, argument=argument)
+    assert np.array_equal(found, np.concatenate(expected))
+    halves = [encoded.take(np.arange(500) < 200), encoded.take(np.arange(500) >= 200)]
+    assert np.array_equal(sum(group(half, coarsening).sum(ABSENCE, argument=argument) for half in halves), found)
+
+
+@pytest.mark.parametrize("each", [False, True])
+def test_what_is_expected_is_what_chance_would_make_of_the_shares(each):
+    rng = np.random.default_rng(0)
+    question = Question((0, 1, 2, 3), (0.2, 0.3, 0.5, 0.7), each)
+    encoded = make_visits(0)
+    missing = rng.random((200_000, 4)) < question.shares
+    codes = np.zeros((200_000, COLUMNS), np.int32)
+    codes[:, :4][missing] = VALUES
+    encoded = EncodedTable(codes=codes, numbers=np.zeros((200_000, 0), np.float32), spans=SPANS)
+    coarsening = coarsen(make_visits(500))
+    flags = [(at, flag_missing(coarsening, at).tolist()) for at in question.attributes]
+    counted = group(encoded, coarsening).sum(ABSENCE, argument=[[flags, each]])
+    expected = question.expect(200_000)
+    assert len(counted) == len(expected) == question.cells
+    assert expected.sum() == pytest.approx(200_000)
+    assert np.all(np.abs(counted - expected) < 5 * np.sqrt(expected) + 1)
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+@pytest.mark.parametrize("row", [0, 7])
+def test_scores_and_counts_move_by_no_more_than_their_sensitivity_when_a_record_goes_or_changes(replaced, row):
+    encoded = make_visits(600)
+    coarsening = coarsen(encoded, stddev=1.0)
+    largest = 0.0
+    for other in range(8 if replaced else 1):
+        changed = encoded.take(np.arange(600) != row)
+        if replaced:
+            codes = encoded.codes.copy()
+            codes[row] = np.where((np.arange(COLUMNS) * (other + 3)) % 5 < 2, VALUES, 0)
+            codes[row, NEVER] = 0
+            changed = replace(encoded, codes=codes)
+        watches = [Watcher(), Watcher()]
+        for table, watch in zip((encoded, changed), watches, strict=True):
+            ask(table, coarsening, noise=2.0, records=600, watcher=watch)
+        for first, second in zip(watches[0].scores, watches[1].scores, strict=True):
+            moved = np.abs(np.array(first) - np.array(second))
+            assert moved.max() <= (2 if replaced else 1) * SELECTION_SENSITIVITY
+            largest = max(largest, float(moved.max()))
+        if watches[0].chosen == watches[1].chosen:
+            for first, second in zip(watches[0].exact, watches[1].exact, strict=True):
+                assert np.square(first - second).sum() <= (2 if replaced else 1)
+    # One that counts rows twice would show: some score moves by nearly as much as it may.
+    assert replaced or largest > 0.6
+
+
+def test_sets_are_found_where_columns_miss_the_same_rows_and_then_how_often_which_are():
+    encoded, watch = make_visits(3_000), Watcher()
+    known = ask(encoded, coarsen(encoded), noise=5.0, watcher=watch)
+    assert sorted(known.sets) == [tuple(VISIT), tuple(NEXT)]
+    assert watch.order == [SELECTION_LABEL, ANSWER_LABEL] * 3
+    assert [len(scores) for scores in watch.scores] == [2, 1, 1]
+    assert (known.asked, known.places) == (3, (0, 6, LONE))
+    missing = find_missing(encoded)[:, known.places]
+    exact = np.array(
+        [[[np.mean(np.all(missing == (a, b, c), axis=1)) for c in (0, 1)] for b in (0, 1)] for a in (0, 1)]
+    )
+    assert np.abs(known.shares - exact).max() < 0.01
+    # None misses the first visit and not the next.
+    assert known.shares[1, 0].sum() < 0.006
+    again = Absence.unpack(known.pack())
+    assert (again.sets, again.places, again.asked) == (known.sets, known.places, known.asked)
+    assert np.array_equal(again.shares, known.shares)
+    # With one question, the set that it finds is known alone; with none left, so is nothing.
+    alone = ask(encoded, coarsen(encoded), noise=5.0, times=1)
+    assert (len(alone.sets), alone.asked, alone.places) == (1, 1, alone.sets[0][:1])
+    assert alone.shares.tolist() == pytest.approx([0.8, 0.2] if alone.places == (0,) else [0.68, 0.32], abs=0.03)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_set_is_found_where_columns_are_missing_by_chance(seed):
+    encoded, watch = make_visits(3_000, seed=seed, by_chance=True), Watcher()
+    # The counts lie a few records apart, which is taken for noise.
+    coarsening = coarsen(encoded, stddev=30.0)
+    assert list_alike(coarsening, records=3_000, stddev=5.0)
+    known = ask(encoded, coarsening, noise=5.0, watcher=watch, seed=seed)
+    assert (known.sets, known.places) == ((), ())
+    assert known.asked == len(watch.chosen) >= 2
+    # Its twin, where they are not.
+    assert ask(make_visits(3_000, seed=seed), coarsening, noise=5.0, seed=seed).sets
+
+
+def test_two_visits_that_as_many_miss_are_not_one():
+    encoded = make_visits(3_000)
+    codes = encoded.codes.copy()
+    codes[:, 3:6] = np.roll(codes[:, 3:6], 1, axis=0)
+    encoded = replace(encoded, codes=codes)
+    coarsening = coarsen(encoded)
+    assert list_alike(coarsening, records=3_000, stddev=5.0)[0].attributes == tuple(VISIT)
+    assert ask(encoded, coarsening, noise=5.0).sets == (tuple(NEXT),)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("apart", "found"), [(0.0, tuple(VISIT)), (0.03, tuple(VISIT)[1:])])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_column_that_is_missing_elsewhere_too_is_none_of_the_set(apart, found, seed):
+    encoded = make_visits(4_000, apart=apart, seed=seed)
+    coarsening = coarsen(encoded, stddev=100.0)
+    assert list_alike(coarsening, records=4_000, stddev=8.0)[0].attributes == tuple(VISIT)
+    assert found in ask(encoded, coarsening, noise=8.0, seed=seed).sets
+
+
+def test_how_often_which_are_missing_is_asked_of_as_many_as_an_answer_has_room_for(monkeypatch):
+    encoded = make_visits(3_000)
+    coarsening = coarsen(encoded)
+    sets = [tuple(NEXT)]
+    everything = ask_aside(coarsening, sets, records=3_000, stddev=5.0)
+    assert everything.attributes == (0, 1, 2, 3, 4, 5, 6, LONE)
+    monkeypatch.setattr(absence, "_MOST_ASIDE", 3)
+    # The first of a set, and of others those that are missing in about half the rows.
+    assert ask_aside(coarsening, sets, records=3_000, stddev=5.0).attributes[1:] == (6, LONE)
+    assert ask_aside(coarsening, sets, records=3_000, stddev=600.0).attributes == (6,)
+
+
+def make_codes(codes: int, *, pure: bool, seed: int = 0) -> npt.NDArray[np.float32]:
+    """Codes of a mixture, some of which have half a visit."""
+    rng, layout = np.random.default_rng(seed), GroupLayout(coarsen(make_visits(500)).sizes)
+    made = [rng.dirichlet(np.ones(size), codes) for size in layout.sizes]
+    gone = rng.random(codes) < 0.25
+    for place in (*VISIT, *NEXT):
+        missing = np.arange(layout.sizes[place]) >= VALUES
+        share = gone.astype(float) if pure else np.clip(gone * 0.7 + rng.random(codes) * 0.3, 0, 1)
+        for cells, part in ((missing, share), (~missing, 1 - share)):
+            made[place][:, cells] *= (part / made[place][:, cells].sum(axis=1))[:, np.newaxis]
+    return np.hstack(made).astype(np.float32)
+
+
+def test_codes_have_all_of_a_set_or_none_of_it_and_as_many_rows_miss_it():
+    coarsening = coarsen(make_visits(3_000))
+    layout = GroupLayout(coarsening.sizes)
+    known = Absence(sets=(tuple(VISIT), tuple(NEXT)))
+
+    def see(codes: npt.NDArray[np.float32], place: int) -> npt.NDArray[np.float32]:
+        missing: npt.NDArray[np.float32] = codes[:, layout.get_slice(place)][:, VALUES:].sum(axis=1)
+        return missing
+
+    codes = make_codes(400, pure=False)
+    pure = known.make_pure(codes, coarsening)
+    for places in known.sets:
+        missing = np.stack([see(pure, place) for place in places])
+        assert np.all((missing > 1 - 1e-6) | (missing < 1e-6))
+        assert np.allclose(missing, missing[0], atol=1e-6)
+        before = np.mean([see(codes, place) for place in places])
+        assert abs(missing.mean() - before) <= 1 / 400
+    # What codes say beside that stays as it was: other columns, and values where there are any.
+    others = slice(layout.get_slice(LONE).start, None)
+    assert np.array_equal(pure[:, others], codes[:, others])
+    there = see(pure, 2) < 0.5
+    both = [made[there][:, layout.get_slice(2)][:, :VALUES].astype(float) for made in (codes, pure)]
+    assert np.allclose(*(part / part.sum(axis=1, keepdims=True) for part in both), atol=1e-5)
+    # Codes that are pure are left alone.
+    same = make_codes(400, pure=True)
+    assert np.allclose(known.make_pure(same, coarsening), same, atol=1e-6)
+
+
+def fit_visits(encoded: EncodedTable, patch: pytest.MonkeyPatch) -> tuple[FittedAnchor, Watcher]:
+    settings = AnchorSettings(codes=300, fit_steps=60, rounds=16)
+    plan, watcher = plan_anchor(encoded.shape, make_terms(epsilon=8.0), kind="queries", settings=settings), Watcher()
+    ledger = reserve(plan, observers=[watcher])
+    with patch.context() as patched:
+        reads = watch_reads(patched, ledger, watcher, [(absence, "_count")])
+        fitted = fit_anchor(
+            hold(encoded), plan.design, rng=make_streams(1).model, ledger=ledger, progress=lambda *_: None
+        )
+    assert set(reads) <= {SELECTION_LABEL}
+    assert ledger.charged == {release.label: release.times for release in plan.releases}
+    return fitted, watcher
+
+
+def count_half(fitted: FittedAnchor) -> float:
+    """The share of drawn rows that miss a part of a visit."""
+    pure = fitted.make_pure(fitted.generator.probabilities())
+    (drawn,) = fitted.make_sampler(pure).sample(2_000, rng=np.random.default_rng(1))
+    missing = find_missing(drawn)
+    half = [missing[:, some].any(axis=1) & ~missing[:, some].all(axis=1) for some in (VISIT, NEXT)]
+    return float(np.mean(half[0] | half[1]))
+
+
+def test_rows_have_a_visit_whole_or_not_at_all(monkeypatch):
+    encoded = make_visits(3_000)
+    fitted, watcher = fit_visits(encoded, monkeypatch)
+    assert watcher.order.count(ANSWER_LABEL) == COLUMNS - 1 + 16
+    assert sorted(fitted.table.absence.sets) == [tuple(VISIT), tuple(NEXT)]
+    assert count_half(fitted) == 0.0
+    monkeypatch.setattr(anchor_plan, "_MOST_ABSENCES", 0)
+    unasked, watcher = fit_visits(encoded, monkeypatch)
+    assert watcher.order.count(ANSWER_LABEL) == COLUMNS - 1 + 16
+    assert count_half(unasked) > 0.005
+
+
+def test_a_run_that_lost_the_answers_goes_on_without_them(monkeypatch):
+    monkeypatch.setattr(Journal, "has_lost", lambda journal, name: name == "absence")
+    settings = AnchorSettings(codes=40, fit_steps=4, rounds=8)
+    encoded = make_visits(1_000)
+    plan = plan_anchor(encoded.shape, make_terms(epsilon=8.0), kind="queries", settings=settings)
+    ledger = reserve(plan)
+    fitted = fit_anchor(hold(encoded), plan.design, rng=make_streams(1).model, ledger=ledger, progress=lambda *_: None)
+    assert fitted.table.absence.sets == ()
+    # What was lost may have been spent.
+    assert ledger.charged[ANSWER_LABEL] == plan.design.queries - plan.design.absences
+
+
+@pytest.mark.parametrize(
+    ("missing", "queries", "asked"), [(0, 99, 0), (1, 99, 0), (3, 99, 1), (12, 99, 4), (12, 17, 2), (12, 7, 0)]
+)
+def test_how_often_is_asked_goes_by_public_facts(missing, queries, asked):
+    plan = plan_anchor(make_visits(100).shape, make_terms(), kind="queries", settings=AnchorSettings())
+    attributes = [
+        replace(attribute, missing=int(place < missing))
+        for place, attribute in enumerate(plan.design.one_way_plan.attributes)
+    ]
+    one_ways = replace(plan.design.one_way_plan, attributes=tuple(attributes))
+    assert replace(plan.design, one_way_plan=one_ways, edges=0, rounds=queries).absences == asked
+    assert not plan_anchor(
+        make_visits(100).shape, make_terms(), kind="moments", settings=AnchorSettings()
+    ).design.absences
