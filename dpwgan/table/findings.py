@@ -104,8 +104,7 @@ def compare_header(header: Sequence[str], names: Collection[str], *, may_lack: C
     given = set(header)
     absent = [name for name in names if name not in given and name not in may_lack]
     if not known:
-        together = len(header) == 1 and any(mark in header[0] for mark in _OTHER_MARKS)
-        said = "cells must be separated by commas." if together else "is it a header?"
+        said = "cells must be separated by commas." if is_unseparated(header) else "is it a header?"
         raise DataError(f"The first line names none of the columns in the specs ({_list_names(absent)}): {said}")
     unknown = [name for name in header if name not in names]
     may_be_told = len(unknown) < len(known) and not any("\n" in name for name in unknown)
@@ -115,6 +114,11 @@ def compare_header(header: Sequence[str], names: Collection[str], *, may_lack: C
         untold=0 if may_be_told else len(unknown),
         absent=absent,
     )
+
+
+def is_unseparated(header: Collection[str]) -> bool:
+    """Whether a header is one name with marks in it that other tables have in the place of commas."""
+    return len(header) == 1 and any(mark in name for name in header for mark in _OTHER_MARKS)
 
 
 def _list_names(names: Sequence[str]) -> str:

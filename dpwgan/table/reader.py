@@ -15,6 +15,7 @@ from dpwgan.errors import DataError, UsageError
 from dpwgan.stages import reading
 from dpwgan.table.arrays import find_misfit, open_arrays
 from dpwgan.table.csv import find_records, open_csv
+from dpwgan.table.findings import is_unseparated
 from dpwgan.table.parquet import UNREADABLE, open_parquet
 from dpwgan.table.parts import list_parts, open_parts
 from dpwgan.table.schema import Column, FixedColumn, Schema, UndiscoveredColumn
@@ -97,9 +98,11 @@ def open_undescribed(
 
     With `read` it is read as text that may be any, typed moments as ISO 8601 has them, to the second. `types` are those
     of `read_types`, if they are known.
-    Raises: as `open_table`, also if the header names a column twice.
+    Raises: as `open_table`, also if the header names a column twice, or is read and not parted by commas.
     """
     types = read_types(path) if types is None else types
+    if read and is_unseparated(types):
+        raise DataError("The first line has one name, with other marks in it: cells must be separated by commas.")
     told = (columns.get(name) or _choose_reader(name, kind, read=read) for name, kind in types.items())
     return open_table(path, Schema(columns=tuple(told), sha256=""))
 

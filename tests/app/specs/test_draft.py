@@ -136,6 +136,15 @@ def test_why_columns_stay_open_and_which_may_be_codes_is_told_when_rows_fill_the
     assert "null in the draft: 'day' (type: names or free text? too many for a list)\n" in said
 
 
+@pytest.mark.parametrize("rows", ["1;2\n", "1,5;2\n"])
+def test_rows_are_refused_when_other_marks_than_commas_part_their_cells(rows, tmp_path, capfd):
+    (tmp_path / "data.csv").write_text(f"wage;age\n{rows}")
+    path = tmp_path / "specs.json"
+    assert main(["specs", "draft", "--from-rows", str(tmp_path / "data.csv"), "-o", str(path)]) == 65
+    assert "has one name, with other marks in it: cells must be separated by commas" in capfd.readouterr().err
+    assert not path.exists()
+
+
 def test_unit_is_asked_for_when_a_column_of_the_rows_may_say_whose_they_are(tmp_path, capfd):
     data, path = tmp_path / "data.csv", tmp_path / "specs.json"
     data.write_text("\n".join(["patient,value", *(f"{row // 4},{row % 7}" for row in range(400))]) + "\n")
