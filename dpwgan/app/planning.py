@@ -209,6 +209,8 @@ class MemoryPlan:
 
 # One-way counts whose noise has such a share of all rows as its stddev leave little of a table.
 _MUCH_NOISE = 0.03
+# Columns that are named where any may say whose a row is.
+_MOST_NAMED = 5
 
 
 COUNTED_ONCE = ", each unit counted once"
@@ -274,12 +276,12 @@ def plan_run(schema: Schema, *, records: int, config: SynthesisConfig, spent: tu
         plan=_plan_method(schema, records=records, config=config, terms=terms),
     )
     _refuse_other_guarantee(run_plan)
-    names = [column.name for column in schema.columns if isinstance(column, IdentifierColumn)]
+    names = [column.name for column in schema.columns if isinstance(column, IdentifierColumn) or not column.is_written]
     if names and unit.is_row and config.rows_per_unit is None and run_plan.unprotected is None:
         LOGGER.warning(
             "what is protected is one row: if column %s says whose a row is and somebody may have several, name it as "
             'the "unit" in the specs; --rows-per-unit 1 says that nobody has',
-            quote(names[0]),
+            " or ".join(map(quote, names[:_MOST_NAMED])),
         )
     return run_plan
 

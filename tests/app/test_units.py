@@ -96,11 +96,11 @@ def test_critic_draws_whole_units_when_a_column_names_them(anchor, tmp_path):
         assert claim["guarantee"]["epsilon"] <= 1.0
 
 
-def test_row_names_are_warned_of_unless_it_is_said_whose_rows_are(tmp_path, capsys):
-    named: dict[str, Any] = {"person": {"type": "string", "uuid": True}}
+@pytest.mark.parametrize("entry", [{"type": "string", "uuid": True}, {"type": "drop"}])
+def test_row_names_are_warned_of_unless_it_is_said_whose_rows_are(entry, tmp_path, capsys):
     people = [f"P{row}" for row in range(60)]
     for folder, flags, warned in (("a", (), True), ("b", ("--rows-per-unit", "1"), False)):
-        run(tmp_path / folder, "--method", "independent", *flags, people=people, **named)
+        run(tmp_path / folder, "--method", "independent", *flags, people=people, person=entry)
         told = capsys.readouterr().err
         assert ("what is protected is one row: if column 'person' says whose a row is" in told) is warned
 
