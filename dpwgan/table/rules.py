@@ -87,7 +87,7 @@ def read_derivation(text: str, sources: Schema) -> tuple[tuple[str, ...], Kind]:
     if found == pl.Boolean or found.is_integer():
         return expression.columns, "whole"
     if not found.is_numeric():
-        raise ConditionError("gives neither text nor numbers")
+        raise ConditionError("gives neither text nor numbers; a time divided by INTERVAL '1 day' is a number")
     return expression.columns, "real"
 
 

@@ -514,6 +514,11 @@ REFUSED_DERIVATIONS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         "'derived.sql' reads 'S', which is derived too: name the columns that it is derived from",
     ),
     "itself in SQL": (ENUM, {"sql": "S + BAD"}, "'derived.sql' reads itself"),
+    "a time in SQL": (
+        {"type": "date", "min": "2024-01-01", "max": "2024-12-31"},
+        {"sql": "S - DATE '2024-01-01'"},
+        "'derived.sql' gives neither text nor numbers; a time divided by INTERVAL '1 day' is a number",
+    ),
     "unknown in SQL": (ENUM, {"sql": "S + T"}, "'derived.sql' names 'T', which the specs do not"),
     "row name": (ENUM | {"uuid": True}, {"from": "S", "floordiv": 2}, "which is a row name"),
     "no rule": (ENUM, {"from": "S"}, "needs exactly one of"),
