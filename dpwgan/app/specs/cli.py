@@ -91,8 +91,12 @@ def _draft(arguments: argparse.Namespace) -> None:
     why: dict[str, str] = {}
     if arguments.from_rows:
         table = open_undescribed(arguments.from_rows, {}, read=True)
-        draft, waived, why = fill_from_rows(draft, table.frames())
+        told = draft
+        draft, waived, why = fill_from_rows(told, table.frames())
         owners = find_owners(draft, table.frames)
+        for name in {*owners}.intersection(waived):  # somebody's number has no place in what is published
+            draft[name], why[name] = dict(told.get(name, {"type": None})), "whose a row is?"
+            waived.remove(name)
     write_bytes(arguments.output, format_draft(draft).encode())
     holes = {name: list_holes(keys) for name, keys in draft.items()}
     left = [
