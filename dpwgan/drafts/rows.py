@@ -28,12 +28,15 @@ _MOST_DIGITS = 15
 _MARKS = {"NA", "N/A", "n/a", "#N/A", "NULL", "null", "None", "NaN", "nan", "-"}
 # Different texts above which, and above a tenth of the rows, a column has names or free text.
 _SURELY_LISTED = 100
+# Different whole numbers up to which, and up to a hundredth of the rows, those with others between them are codes.
+_MOST_CODES = 20
 
 _COMPACT = "%Y%m%d"
-_DATES = ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", _COMPACT)
+_DATES = ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%Y-%m", _COMPACT)
 # Of eight digits on end, others are taken for a number.
 _YEARS = range(1800, 2200)
 _TIMES = ("%H:%M", "%H:%M:%S")
+_WHOLE = re.compile(r"-?[0-9]{1,15}")
 _PARTS = re.compile(r"[0-9]+(\.[0-9]+)+")
 _CALENDAR = (*_DATES, *_TIMES, *(f"{date}{between}{time}" for date in _DATES for between in " T" for time in _TIMES))
 """How moments are mostly written."""
@@ -41,7 +44,7 @@ _CALENDAR = (*_DATES, *_TIMES, *(f"{date}{between}{time}" for date in _DATES for
 _TAIL = re.compile(r"(?<=:[0-9]{2})(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})?$")
 MOMENT = re.compile(
     r"([0-9]{4}[-./][0-9]{1,2}[-./][0-9]{1,2}|[0-9]{1,2}[-./ ]([0-9]{1,2}|[A-Za-z]{3,9})[-./ ]([0-9]{4}|[0-9]{2})"
-    r"|[0-9]{1,2}:[0-9]{2})([ T:].*)?"
+    r"|[A-Za-z]{3,9} [0-9]{1,2}, [0-9]{4}|[0-9]{1,2}:[0-9]{2})([ T:].*)?"
 )
 """What moments look like, in formats that are not known as well."""
 _AMOUNT = re.compile(r"[<>~]?[$€£ ]*[+-]?[0-9][0-9., '\xa0]*[%$€£]?")
@@ -85,6 +88,8 @@ def _say_why(keys: Mapping[str, Any], cells: set[str]) -> str:
             "more digits than are exact" if max(map(abs, numbers)) > MAX_WHOLE_NUMBER else "names of rows? all differ"
         )
     if all(map(MOMENT.fullmatch, available - _MARKS)):
+        if len({tail[2] for cell in available if (tail := _TAIL.search(cell))}) > 1:
+            return "offsets that change? turn all to one zone"
         return "day or month first?" if _find_formats(available - _MARKS) else "moments in no known format?"
     if all(map(_AMOUNT.fullmatch, available - _MARKS)) and len(numbers) < len(available):
         return "numbers with other marks than a point?"
@@ -107,10 +112,12 @@ def _fill(keys: Mapping[str, Any], cells: set[str], *, most: int, rows: int) -> 
         found = _find_span(keys["format"], available)
     elif kind is None and (_find_width(available) or _have_parts(available)) and len(available) <= most:
         found = {"type": "enum", "values_from": "data"}  # codes: 01067 is no amount
+    elif kind is None and len(available) <= min(_MOST_CODES, rows // 100) and _have_gaps(available):
+        found = {"type": "enum", "values_from": "data"}  # codes: 8 and 9 beside answers of 1 to 5
     elif kind in ("integer", "float") or (kind is None and _are_numbers(available)):
         found = _find_range(kind, available)
-    elif len(available) > most:
-        return dict(keys)  # names or free text, which nobody but the custodian can tell apart
+    elif len(available) > most or (kind is None and len(available) > _SURELY_LISTED and _have_commas(available)):
+        return dict(keys)  # names or free text, which nobody but the custodian can tell apart, or amounts
     else:
         found = {"type": "enum", "values_from": "data"}
         keys = {key: value for key, value in keys.items() if key != "values"}
@@ -163,6 +170,16 @@ def _have_parts(cells: set[str]) -> bool:
     """Whether cells are codes in parts, such as 01.10, some of which would lose their zero as a number."""
     has_zeros = any(cell.startswith("0") and cell[1:2] not in ("", ".") for cell in cells)
     return has_zeros and all(map(_PARTS.fullmatch, cells))
+
+
+def _have_gaps(cells: set[str]) -> bool:
+    """Whether cells are whole numbers, with others between them that no cell is."""
+    numbers = {int(cell) for cell in cells if _WHOLE.fullmatch(cell)}
+    return len(numbers) == len(cells) <= max(numbers) - min(numbers)
+
+
+def _have_commas(cells: set[str]) -> bool:
+    return any("," in cell for cell in cells) and all(map(_AMOUNT.fullmatch, cells))
 
 
 def _find_pattern(cells: set[str]) -> str | None:

@@ -42,6 +42,7 @@ def test_table_without_a_dictionary_is_described_by_its_rows_when_asked():
         (["2023-12-08 10:44", "2024-01-01 00:00"], {"type": "datetime", "format": "%Y-%m-%d %H:%M"}),
         (["09:05:00", "23:59:59"], {"type": "time", "format": "%H:%M:%S"}),
         (["20240229", "20241231"], {"type": "date", "format": "%Y%m%d"}),
+        (["2024-02", "2024-12"], {"type": "date", "format": "%Y-%m"}),
         (["20230229", "20241231"], {"type": "integer"}),  # no leap year
         (["10240229", "20241231"], {"type": "integer"}),  # rather an amount
         (["2024-02-29T07:30:00Z", "2024-12-31T00:00:00Z"], {"type": "datetime", "format": "%Y-%m-%dT%H:%M:%SZ"}),
@@ -152,6 +153,8 @@ def test_column_stays_open_when_its_rows_do_not_say_enough(monkeypatch):
     [
         (["03.06.24", "14.11.24"], "moments in no known format?"),
         (["06/03/2024 06:52 AM"], "moments in no known format?"),
+        (["Jun 3, 2024"], "moments in no known format?"),
+        (["2024-03-30T07:30:00+01:00", "2024-03-31T07:30:00+02:00"], "offsets that change? turn all to one zone"),
         (["03-Jun-2024"], "moments in no known format?"),
         (["03/06/2024", "11/12/2024"], "day or month first?"),
         (["93,05", "1"], "numbers with other marks than a point?"),
@@ -177,6 +180,29 @@ def test_column_stays_open_when_it_may_hold_names():
     for rows_of_each, found in ((9, {"type": None}), (10, {"type": "enum", "values_from": "data", **WAIVED})):
         frame = pl.DataFrame({"patient": [f"P{row // rows_of_each}" for row in range(200 * rows_of_each)]})
         assert fill_from_rows({}, [frame])[0] == {"patient": found}
+
+
+@pytest.mark.parametrize(
+    ("cells", "rows_of_each", "found"),
+    [
+        (["1", "2", "5", "8"], 100, "enum"),
+        (["-8", "-1", "3"], 100, "enum"),
+        (["1", "2", "3"], 100, "integer"),
+        (["1", "2", "5", "8"], 99, "integer"),
+        ([str(2 * number) for number in range(21)], 200, "integer"),
+        (["0.5", "2"], 100, "float"),
+    ],
+)
+def test_few_whole_numbers_are_codes_when_there_are_others_between_them(cells, rows_of_each, found):
+    specs, _, _ = fill_from_rows({}, [pl.DataFrame({"answer": cells * rows_of_each})])
+    assert specs["answer"]["type"] == found
+
+
+def test_amounts_with_decimal_commas_stay_open_when_they_are_no_short_list():
+    cells = [f"{euros},50" for euros in range(101)]
+    specs, _, why = fill_from_rows({}, [pl.DataFrame({"pay": cells * 20, "share": cells[:10] * 202})])
+    assert (specs["pay"], specs["share"]["type"]) == ({"type": None}, "enum")
+    assert why == {"pay": "numbers with other marks than a point?"}
 
 
 def test_whole_numbers_stay_open_when_each_row_has_its_own():
