@@ -19,6 +19,7 @@ from dpwgan.drafts.entry import format_draft, list_holes
 from dpwgan.drafts.kinds import KINDS, draft_specs
 from dpwgan.drafts.owners import find_owners
 from dpwgan.drafts.rows import fill_from_rows
+from dpwgan.drafts.ties import find_ties
 from dpwgan.errors import DataError, SpecsError, UsageError, quote, say_both, say_count
 from dpwgan.table.codebook import read_codebook
 from dpwgan.table.domains import discover_domains
@@ -89,6 +90,7 @@ def _draft(arguments: argparse.Namespace) -> None:
     waived: list[str] = []
     owners: list[str] = []
     why: dict[str, str] = {}
+    ties: list[str] = []
     if arguments.from_rows:
         table = open_undescribed(arguments.from_rows, {}, read=True)
         told = draft
@@ -97,6 +99,9 @@ def _draft(arguments: argparse.Namespace) -> None:
         for name in {*owners}.intersection(waived):  # somebody's number has no place in what is published
             draft[name], why[name] = dict(told.get(name, {"type": None})), "whose a row is?"
             waived.remove(name)
+        parts, later = find_ties({name: draft[name] for name in table.header}, table.frames())
+        ties = [f"{quote(other)} begins with {quote(name)}" for name, other in parts.items()]
+        ties += [f"{quote(name)} is not before {quote(other)}" for name, other in later.items()]
     write_bytes(arguments.output, format_draft(draft).encode())
     holes = {name: list_holes(keys) for name, keys in draft.items()}
     left = [
@@ -121,6 +126,12 @@ def _draft(arguments: argparse.Namespace) -> None:
             'whole numbers with leading zeros: %s; if they are codes, list those that there are, as "values" or by a '
             "codebook, for others come out as well",
             _shorten(map(quote, coded)),
+        )
+    if ties:
+        LOGGER.info(
+            'in every row %s: if that is so by its nature, derive the one, or tell it "since" the other '
+            "(docs/specs.md), for the output breaks it else",
+            _shorten(ties),
         )
     if left:
         LOGGER.info("to be filled in by hand, null in the draft: %s", _shorten(left))

@@ -145,6 +145,17 @@ def test_rows_are_refused_when_other_marks_than_commas_part_their_cells(rows, tm
     assert not path.exists()
 
 
+def test_what_is_true_in_every_row_is_told_when_rows_are_read(tmp_path, capfd):
+    rows = [f"0{row % 7},0{row % 7}{row % 5}0,0{row % 9 + 1}.06.2024,1{row % 9}.06.2024" for row in range(200)]
+    rows += ["00,0000,02.06.2024,02.06.2024"]
+    (tmp_path / "data.csv").write_text("\n".join(["state,town,begin,end", *rows]) + "\n")
+    path = tmp_path / "specs.json"
+    assert main(["specs", "draft", "--from-rows", str(tmp_path / "data.csv"), "-o", str(path)]) == 0
+    said = capfd.readouterr().err
+    assert "dpwgan: in every row 'town' begins with 'state', 'end' is not before 'begin': if that is so by" in said
+    assert "since" not in path.read_text()
+
+
 def test_unit_is_asked_for_when_a_column_of_the_rows_may_say_whose_they_are(tmp_path, capfd):
     data, path = tmp_path / "data.csv", tmp_path / "specs.json"
     data.write_text("\n".join(["patient,value", *(f"{row // 4},{row % 7}" for row in range(400))]) + "\n")

@@ -1,0 +1,70 @@
+"""What two columns have in common in every row: codes that go on where others end, and moments in their order."""
+
+import polars as pl
+import pytest
+
+from dpwgan.drafts.ties import find_ties
+
+CODES = {"type": "enum", "values_from": "data"}
+DAYS = {"type": "date", "format": "%d.%m.%Y", "min": "01.01.2024", "max": "31.12.2024"}
+MINUTES = {"type": "datetime", "format": "%d.%m.%Y %H:%M", "min": "01.01.2024 00:00", "max": "31.12.2024 00:00"}
+ROWS = range(120)
+
+
+def find(pieces: int = 3, **columns: tuple[dict[str, object], list[str]]) -> tuple[dict[str, str], dict[str, str]]:
+    frame = pl.DataFrame({name: cells for name, (_, cells) in columns.items()})
+    return find_ties({name: keys for name, (keys, _) in columns.items()}, frame.iter_slices(len(ROWS) // pieces))
+
+
+def make_codes(digits: int) -> list[str]:
+    return [f"{row * 7919 % 90000:05d}"[:digits] for row in ROWS]
+
+
+def make_days(shift: int = 0) -> list[str]:
+    return [f"{row % 20 + 1 + shift:02d}.{row % 12 + 1:02d}.2024" for row in ROWS]
+
+
+def test_codes_are_told_with_the_longest_that_begin_with_them():
+    town: tuple[dict[str, object], list[str]] = ({"type": "integer", "min": 0, "max": 99999, "width": 5}, make_codes(5))
+    found, _ = find(town=town, state=(CODES, make_codes(2)), county=(CODES, make_codes(3)))
+    assert found == {"state": "town", "county": "town"}
+
+
+@pytest.mark.parametrize("broken", [{119: "9"}, {0: ""}, {5: "0000"}])
+def test_codes_are_not_told_when_one_row_breaks_it(broken):
+    state = [broken.get(row, code) for row, code in enumerate(make_codes(2))]
+    assert find(town=(CODES, make_codes(5)), state=(CODES, state)) == ({}, {})
+
+
+def test_the_same_codes_and_few_rows_are_not_told():
+    assert find(one=(CODES, make_codes(5)), other=(CODES, make_codes(5))) == ({}, {})
+    assert find(town=(CODES, make_codes(5)[:99]), state=(CODES, make_codes(2)[:99])) == ({}, {})
+
+
+def test_moments_are_told_with_the_first_of_several():
+    second = [day if row % 2 else "" for row, day in enumerate(make_days(1))]
+    third = [f"{day} 07:30" for day in make_days(1)]
+    assert find(third=(MINUTES, third), first=(DAYS, make_days()), second=(DAYS, second)) == (
+        {},
+        {"third": "first", "second": "first"},
+    )
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        [*make_days(1)[:-1], "01.01.2024"],
+        make_days(),
+        [day.replace("2024", "2025") for day in make_days()],
+        [""] * len(ROWS),
+    ],
+)
+def test_moments_are_not_told_when_their_ranges_say_it_or_it_is_not_so(other):
+    assert find(first=(DAYS, make_days()), other=(DAYS, other)) == ({}, {})
+
+
+def test_months_and_open_columns_are_gone_over():
+    months = {"type": "date", "format": "%Y-%m", "min": "2024-01", "max": "2024-12"}
+    cells = [f"2024-{row % 12 + 1:02d}" for row in ROWS]
+    open_one: dict[str, object] = {"type": "date", "format": None, "min": None, "max": None}
+    assert find(month=(months, cells), first=(DAYS, make_days()), open=(open_one, cells)) == ({}, {"first": "month"})
