@@ -41,7 +41,7 @@ _PARTS = re.compile(r"[0-9]+(\.[0-9]+)+")
 _CALENDAR = (*_DATES, *_TIMES, *(f"{date}{between}{time}" for date in _DATES for between in " T" for time in _TIMES))
 """How moments are mostly written."""
 
-_TAIL = re.compile(r"(?<=:[0-9]{2})(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})?$")
+_TAIL = re.compile(r"(?<=:[0-9]{2})(\.[0-9]+)?(Z|[+-][0-9]{2}:?[0-9]{2})?$")
 MOMENT = re.compile(
     r"([0-9]{4}[-./][0-9]{1,2}[-./][0-9]{1,2}|[0-9]{1,2}[-./ ]([0-9]{1,2}|[A-Za-z]{3,9})[-./ ]([0-9]{4}|[0-9]{2})"
     r"|[A-Za-z]{3,9} [0-9]{1,2}, [0-9]{4}|[0-9]{1,2}:[0-9]{2})([ T:].*)?"

@@ -59,6 +59,10 @@ def test_table_without_a_dictionary_is_described_by_its_rows_when_asked():
             ["2024-02-29T07:30:00+01:00", "2024-12-31T00:00:00+01:00"],
             {"type": "datetime", "format": "%Y-%m-%dT%H:%M:%S+01:00"},
         ),
+        (
+            ["2024-02-29T07:30:00.120+0000", "2024-12-31T00:00:00.000+0000"],
+            {"type": "datetime", "format": "%Y-%m-%dT%H:%M:%S.%3f+0000"},
+        ),
         (["2024-02-29T07:30:00+01:00", "2024-12-31T00:00:00+02:00"], {"type": "enum", "values_from": "data"}),
         (["2024-02-29T07:30:00.5", "2024-12-31T00:00:00.25"], {"type": "enum", "values_from": "data"}),
         (["01067", "99084"], {"type": "enum", "values_from": "data"}),  # the zero is part of a code
