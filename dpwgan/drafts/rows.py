@@ -36,6 +36,8 @@ _DATES = ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%Y-%m", _
 # Of eight digits on end, others are taken for a number.
 _YEARS = range(1800, 2200)
 _TIMES = ("%H:%M", "%H:%M:%S")
+_CODE = re.compile(r"-([1-9]|7{2,4}|8{2,4}|9{2,4})")
+_MOST_CODES_BELOW = 5
 _WHOLE = re.compile(r"-?[0-9]{1,15}")
 _PARTS = re.compile(r"[0-9]+(\.[0-9]+)+")
 _CALENDAR = (*_DATES, *_TIMES, *(f"{date}{between}{time}" for date in _DATES for between in " T" for time in _TIMES))
@@ -133,7 +135,18 @@ def _find_marks(cells: set[str], *, most: int) -> set[str]:
     marks, others = cells & _MARKS, cells - _MARKS
     are_codes = len(others) <= most and (_find_width(others) or _have_parts(others))
     is_told = _find_pattern(others) is not None or (_are_numbers(others) and not are_codes)
-    return marks if marks and others and is_told else set()
+    return (marks if marks and others and is_told else set()) | _find_codes(others)
+
+
+def _find_codes(cells: set[str]) -> set[str]:
+    """Those of many numbers that are codes, as -8 and -1 are: few below 0, with others between that no cell is."""
+    numbers = {read_number(cell): cell for cell in cells}
+    if None in numbers or len(cells) <= _MOST_CODES:
+        return set()
+    below = {number: cell for number, cell in numbers.items() if number is not None and number < 0}
+    are_codes = all(map(_CODE.fullmatch, below.values())) and 0 < len(below) <= _MOST_CODES_BELOW
+    has_gaps = are_codes and not numbers.keys() >= {*range(int(min(below)), 1)}
+    return {*below.values()} if has_gaps else set()
 
 
 def _find_range(kind: str | None, cells: set[str]) -> dict[str, Any]:

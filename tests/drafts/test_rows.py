@@ -98,6 +98,26 @@ def test_mark_beside_numbers_or_moments_means_not_available(cells, found):
         encode(parse_specs(specs, sha256="").columns[0], cells)  # all of them are legal
 
 
+@pytest.mark.parametrize(
+    ("codes", "found"),
+    [
+        (["-8"], True),
+        (["-1", "-99"], True),
+        (["-1", "-2"], False),  # down from 0
+        (["-2", "-5.5"], False),
+        (["-12"], False),
+        ([f"-{code}" for code in (1, 3, 4, 5, 6, 8)], False),
+    ],
+)
+def test_few_codes_below_many_numbers_mean_not_available(codes, found):
+    cells = [*(str(hours) for hours in range(60)), *codes]
+    specs, _, _ = fill_from_rows({}, [pl.DataFrame({"hours": cells})])
+    assert specs["hours"].get("missing", []) == (sorted(codes) if found else [])
+    assert (specs["hours"]["min"] >= 0) is found
+    few, _, _ = fill_from_rows({}, [pl.DataFrame({"hours": cells[:19] + codes[:1]})])
+    assert "missing" not in few["hours"]
+
+
 def test_mark_is_a_cell_like_others_when_a_dictionary_says_what_is_missing():
     keys = {"a": {"type": None, "missing": ["-1"]}}
     found = {"type": "enum", "values_from": "data", **WAIVED, "missing": ["-1"]}
