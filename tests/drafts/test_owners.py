@@ -59,11 +59,17 @@ def test_column_is_not_found_when_its_type_names_nobody(kind):
     [
         *(
             (name, True)
-            for name in ("patient", "Patient ID", "customerId", "HH_NO", "pid", "visit.id", "user_no", "uid")
+            for name in (
+                *("patient", "Patient ID", "customerId", "HH_NO", "pid", "visit.id", "user_no", "uid"),
+                *("Name", "LastName", "first name", "attending_physician", "home_phone", "email", "MSISDN"),
+            )
         ),
         *(
             (name, False)
-            for name in ("paid", "valid", "patient_age", "customer_city", "members", "code", "number", "idle")
+            for name in (
+                *("paid", "valid", "patient_age", "customer_city", "members", "code", "number", "idle"),
+                *("company_name", "doctor_visits", "phone_plan", "filename"),
+            )
         ),
     ],
 )
