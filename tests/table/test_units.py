@@ -200,7 +200,11 @@ def test_a_table_that_grew_is_refused():
         ),
         ({**UNIT, "kind": "role"}, {}, "'role' tells of it what shows by its names alone"),
         ({**UNIT, "kind": "age"}, NAMED, "'kind' must name an enum"),
-        ({**UNIT, "max_rows": 30, "kind": "role"}, {**NAMED, "role": ROLE}, "are 324,631 forms of it; 10,000 will do"),
+        (
+            {**UNIT, "max_rows": 30, "kind": "role"},
+            {**NAMED, "role": ROLE},
+            "make 324,631 forms of it, and 10,000 are the most: lower",
+        ),
         ({**UNIT, "unique": ["role"]}, {"role": ROLE}, "'role' tells of it what shows by its names alone"),
         ({**UNIT, "unique": ["wave"]}, NAMED, "'unique' names 'wave', which must be a column that is trained"),
         ({**UNIT, "unique": ["person"]}, NAMED, "'unique' names 'person', which must be"),
@@ -210,7 +214,7 @@ def test_a_table_that_grew_is_refused():
         (
             {**UNIT, "max_rows": 14, "unique": ["role"], "kind": "role"},
             {**NAMED, "role": {**ROLE, "count": 14}},
-            "are 16,383 forms of it; 10,000 will do",
+            "make 16,383 forms of it, and 10,000 are the most: lower",
         ),
         (UNIT, {"line": {"type": "place", "of": "unit"}}, "'line' tells of it what shows by its names alone"),
         (UNIT, {**NAMED, "line": {"type": "size"}}, "'line' in the specs: the type 'size' tells of a unit"),

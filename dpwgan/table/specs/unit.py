@@ -112,7 +112,8 @@ def check_unit(unit: UnitColumn, columns: Mapping[str, Column]) -> None:
         forms = sum(math.comb(kinds, some + 1) for some in range(rows))
     if forms > MOST_FORMS:
         raise refuse_unit(
-            f"with so many rows, of so many kinds, there are {forms:,} forms of it; {MOST_FORMS:,} will do"
+            f"{rows} rows of {kinds} kinds make {forms:,} forms of it, and {MOST_FORMS:,} are the most: lower "
+            "'max_rows', or leave 'kind' out"
         )
 
 
