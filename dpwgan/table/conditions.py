@@ -166,11 +166,15 @@ def _check_kinds(sides: Sequence[pl.Expr], types: Sequence[pl.DataType]) -> None
     if kinds & {"number", pl.String} and any(found.is_temporal() for found in types):
         other = "number" if "number" in kinds else "text"
         raise ConditionError(f"compares a time with a {other}; write DATE '...', TIMESTAMP '...' or INTERVAL '...'")
-    truths = [side for side, found in zip(sides, types, strict=True) if found == pl.Boolean and side.meta.is_column()]
-    advice = "".join(
-        f"; {quote(side.meta.output_name())} is true or false: write it alone or after NOT" for side in truths
+    advice: dict[type[pl.DataType], str] = {pl.Boolean: "is true or false: write it alone or after NOT"}
+    if "number" in kinds:
+        advice[pl.String] = "is text, as an enum is unless its 'values' list whole numbers alone"
+    said = "".join(
+        f"; {quote(side.meta.output_name())} {advice[found.base_type()]}"
+        for side, found in zip(sides, types, strict=True)
+        if found.base_type() in advice and side.meta.is_column()
     )
-    raise ConditionError(f"{_MIXED}{advice}")
+    raise ConditionError(f"{_MIXED}{said}")
 
 
 def _settle(node: Any, probe: pl.DataFrame) -> Any:
