@@ -32,16 +32,29 @@ _SURELY_LISTED = 100
 _MOST_CODES = 20
 
 _COMPACT = "%Y%m%d"
-_DATES = ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%Y-%m", _COMPACT)
+_DATES = ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d")
+_OTHER_DATES = ("%d %b %Y", "%d-%b-%Y", "%b %d, %Y")
 # Of eight digits on end, others are taken for a number.
 _YEARS = range(1800, 2200)
 _TIMES = ("%H:%M", "%H:%M:%S")
+_OTHER_TIMES = ("%I:%M %p", "%I:%M:%S %p")
 _CODE = re.compile(r"-([1-9]|7{2,4}|8{2,4}|9{2,4})")
 _MOST_CODES_BELOW = 5
 _WHOLE = re.compile(r"-?[0-9]{1,15}")
 _PARTS = re.compile(r"[0-9]+(\.[0-9]+)+")
-_CALENDAR = (*_DATES, *_TIMES, *(f"{date}{between}{time}" for date in _DATES for between in " T" for time in _TIMES))
-"""How moments are mostly written."""
+
+
+def _join(dates: tuple[str, ...], times: tuple[str, ...]) -> tuple[str, ...]:
+    return (*dates, *times, *(f"{date}{between}{time}" for date in dates for between in " T" for time in times))
+
+
+_WRITTEN_OUT = _join((*_DATES, *_OTHER_DATES), (*_TIMES, *_OTHER_TIMES))
+_CALENDARS = (
+    ("%Y-%m", *_join((*_DATES, _COMPACT), _TIMES)),
+    _WRITTEN_OUT,
+    tuple(re.sub("%([dmHI])", r"%-\1", pattern) for pattern in _WRITTEN_OUT),
+)
+"""How moments are mostly written; by names of months and halves of days; and without leading zeros."""
 
 _TAIL = re.compile(r"(?<=:[0-9]{2})(\.[0-9]+)?(Z|[+-][0-9]{2}:?[0-9]{2})?$")
 MOMENT = re.compile(
@@ -212,12 +225,13 @@ def _find_pattern(cells: set[str]) -> str | None:
 
 
 def _find_formats(cells: set[str]) -> list[str]:
-    return [pattern for pattern in _CALENDAR if all(_fits(cell, pattern) for cell in cells)]
+    fitting = ([pattern for pattern in some if all(_fits(cell, pattern) for cell in cells)] for some in _CALENDARS)
+    return next(filter(None, fitting), [])
 
 
 def _fits(cell: str, pattern: str) -> bool:
     try:
-        moment = datetime.strptime(cell, pattern)
+        moment = datetime.strptime(cell, pattern.replace("%-", "%"))
     except ValueError:
         return False
     return moment.strftime(pattern) == cell and (pattern != _COMPACT or moment.year in _YEARS)
