@@ -138,6 +138,12 @@ def hold_outputs(config: Delivery, places: ExitStack) -> None:
         check_writable(config.output)
     if config.claim_path is not None:
         check_writable(config.claim_path)
+        if config.claim_path.is_file():
+            LOGGER.warning(
+                "the claim %r will be replaced: if its table was given away, that release still counts, and adds up "
+                "with others",
+                str(config.claim_path),
+            )
     elif config.claim is None and config.voice.log_format == "text":
         LOGGER.warning("the claim will be in no file, and cannot be checked later: --claim PATH names one")
     if config.sign is not None:

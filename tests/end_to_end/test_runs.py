@@ -261,6 +261,8 @@ def test_run_says_that_the_claim_is_kept_nowhere_when_the_table_goes_to_stdout(r
     assert "warning: the claim will be in no file, and cannot be checked later: --claim PATH" in capfd.readouterr().err
     assert run(*words, "--claim", "claim.json") == 0
     assert "warning" not in capfd.readouterr().err
+    assert run(*words, "--claim", "claim.json") == 0
+    assert "warning: the claim 'claim.json' will be replaced: if its table was given away" in capfd.readouterr().err
 
 
 def test_claim_is_signed_when_there_is_a_key(run, tmp_path, capfd):
@@ -368,4 +370,5 @@ def test_nothing_computed_from_rows_is_logged_when_verbose(run, tmp_path, capfd)
         assert run("data.csv", "out.csv", "specs.json", "1.0", "--verbose", *FAST) == 0
         lines = capfd.readouterr().err.splitlines()
         said.append([line.split(", about ")[0] for line in lines if "output SHA-256" not in line])
+        (tmp_path / "out.csv.privacy.json").unlink()  # which the next run would name
     assert said[0] == said[1]
