@@ -36,7 +36,7 @@ SEGMENT = 1 << 22
 
 _NEAR = 1 << 16
 _QUOTE, _COMMA, _NEWLINE, _RETURN = b'",\n\r'
-_UNREADABLE = "{name} is not a text in UTF-8."
+_UNREADABLE = "{name} is not a text in UTF-8: docs/specs.md (CSV) says how another becomes one."
 _KINDS = {
     b"PK\x03\x04": "{name} is a workbook or another archive, not a text: save the table as CSV in UTF-8.",
     **dict.fromkeys((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), "{name} is a text in UTF-16: save it in UTF-8."),

@@ -102,7 +102,10 @@ def open_undescribed(
     """
     types = read_types(path) if types is None else types
     if read and is_unseparated(types):
-        raise DataError("The first line has one name, with other marks in it: cells must be separated by commas.")
+        raise DataError(
+            "The first line has one name, with other marks in it: cells must be separated by commas; docs/specs.md "
+            "(CSV) says how such a table is turned."
+        )
     told = (columns.get(name) or _choose_reader(name, kind, read=read) for name, kind in types.items())
     return open_table(path, Schema(columns=tuple(told), sha256=""))
 
