@@ -5,12 +5,14 @@ Privacy: goes over the rows, at the request of whoever holds them, and tells nam
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import permutations
 from typing import Any, cast
 
 import polars as pl
 
 from dpwgan.drafts.entry import list_holes
+from dpwgan.errors import SpecsError
 from dpwgan.table.calendar import CalendarColumn
 from dpwgan.table.moments import read_moments
 from dpwgan.table.specs.columns import parse_column
@@ -32,7 +34,8 @@ def find_ties(
     """
     known = {name: keys for name, keys in draft.items() if "derived" not in keys and not list_holes(keys)}
     codes = [name for name, keys in known.items() if keys["type"] == "enum" or "width" in keys]
-    days = {name: _choose_reader(name, keys) for name, keys in known.items() if keys["type"] in ("date", "datetime")}
+    dated = {name: keys for name, keys in known.items() if keys["type"] in ("date", "datetime")}
+    days = {name: column for name, keys in dated.items() if (column := _choose_reader(name, keys)) is not None}
     parts, orders = [*permutations(codes, 2)], [*permutations(days, 2)]
     ends: list[pl.DataFrame] = []
     rows = 0
@@ -57,10 +60,12 @@ def find_ties(
     )
 
 
-def _choose_reader(name: str, keys: Mapping[str, Any]) -> CalendarColumn:
-    """A column of moments in that format, whenever they are."""
+def _choose_reader(name: str, keys: Mapping[str, Any]) -> CalendarColumn | None:
+    """A column of moments in that format, whenever they are; None where the format is none that can be read."""
     form = {key: keys[key] for key in ("type", "format") if key in keys}
-    return cast("CalendarColumn", parse_column(Keys(name, form | _ALWAYS)))
+    with suppress(SpecsError):
+        return cast("CalendarColumn", parse_column(Keys(name, form | _ALWAYS)))
+    return None
 
 
 def _keep(frame: pl.DataFrame, pairs: Pairs, test: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> list[tuple[str, str]]:

@@ -63,8 +63,10 @@ def test_moments_are_not_told_when_their_ranges_say_it_or_it_is_not_so(other):
     assert find(first=(DAYS, make_days()), other=(DAYS, other)) == ({}, {})
 
 
-def test_months_and_open_columns_are_gone_over():
+def test_months_are_read_and_columns_without_a_format_are_gone_over():
     months = {"type": "date", "format": "%Y-%m", "min": "2024-01", "max": "2024-12"}
     cells = [f"2024-{row % 12 + 1:02d}" for row in ROWS]
     open_one: dict[str, object] = {"type": "date", "format": None, "min": None, "max": None}
-    assert find(month=(months, cells), first=(DAYS, make_days()), open=(open_one, cells)) == ({}, {"first": "month"})
+    short: dict[str, object] = {**DAYS, "format": "%d.%m.%y"}  # which nothing reads
+    others = {"open": (open_one, cells), "short": (short, [day.replace("2024", "24") for day in make_days()])}
+    assert find(month=(months, cells), first=(DAYS, make_days()), **others) == ({}, {"first": "month"})
