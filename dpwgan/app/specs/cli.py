@@ -90,6 +90,7 @@ def _draft(arguments: argparse.Namespace) -> None:
     waived: list[str] = []
     owners: list[str] = []
     why: dict[str, str] = {}
+    full: list[str] = []
     ties: list[str] = []
     if arguments.from_rows:
         table = open_undescribed(arguments.from_rows, {}, read=True)
@@ -99,6 +100,8 @@ def _draft(arguments: argparse.Namespace) -> None:
         for name in {*owners}.intersection(waived):  # somebody's number has no place in what is published
             draft[name], why[name] = dict(told.get(name, {"type": None})), "whose a row is?"
             waived.remove(name)
+        empty = {name for frame in table.frames() for name in frame.columns if (frame[name] == "").any()}
+        full = [name for name in table.header if draft[name].get("optional") and name not in empty]
         parts, later = find_ties({name: draft[name] for name in table.header}, table.frames())
         ties = [f"{quote(other)} begins with {quote(name)}" for name, other in parts.items()]
         ties += [f"{quote(name)} is not before {quote(other)}" for name, other in later.items()]
@@ -126,6 +129,18 @@ def _draft(arguments: argparse.Namespace) -> None:
             'whole numbers with leading zeros: %s; if they are codes, list those that there are, as "values" or by a '
             "codebook, for others come out as well",
             _shorten(map(quote, coded)),
+        )
+    rough = [name for name, keys in draft.items() if keys["type"] == "float" and "decimals" not in keys]
+    if rough:
+        LOGGER.info(
+            'without "decimals": %s; say how many there are, for about six digits in all are written else',
+            _shorten(map(quote, rough)),
+        )
+    if full:
+        LOGGER.info(
+            'optional by the dictionary, and never empty in the rows: %s; where a blank cannot be, take "optional" '
+            "out, for some rows of the output have one",
+            _shorten(map(quote, full)),
         )
     if ties:
         LOGGER.info(

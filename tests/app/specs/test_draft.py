@@ -145,6 +145,19 @@ def test_rows_are_refused_when_other_marks_than_commas_part_their_cells(rows, tm
     assert not path.exists()
 
 
+def test_what_a_dictionary_leaves_to_defaults_is_told_when_the_output_would_show_it(tmp_path, capfd):
+    (tmp_path / "data.csv").write_text("sex,mark\nf,1\nm,\n")
+    fields = [{"name": "sex", "type": "string"}, {"name": "mark", "type": "number", "constraints": {"minimum": 1}}]
+    (tmp_path / "schema.json").write_text(json.dumps({"fields": fields}))
+    paths = [str(tmp_path / name) for name in ("schema.json", "data.csv", "specs.json")]
+    assert main(["specs", "draft", "--from", paths[0], "--from-rows", paths[1], "-o", paths[2]]) == 0
+    said = capfd.readouterr().err
+    assert "dpwgan: optional by the dictionary, and never empty in the rows: 'sex'; where" in said
+    assert "decimals" not in said
+    assert main(["specs", "draft", "--from", paths[0], "-o", paths[2]]) == 0
+    assert "dpwgan: without \"decimals\": 'mark'; say how many" in capfd.readouterr().err
+
+
 def test_what_is_true_in_every_row_is_told_when_rows_are_read(tmp_path, capfd):
     rows = [f"0{row % 7},0{row % 7}{row % 5}0,0{row % 9 + 1}.06.2024,1{row % 9}.06.2024" for row in range(200)]
     rows += ["00,0000,02.06.2024,02.06.2024"]
