@@ -4,6 +4,7 @@ Privacy: goes over the rows, at the request of whoever holds them, and tells nam
   into the draft.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import permutations
@@ -53,11 +54,9 @@ def find_ties(
     # A column of nothing, or as long as the other, is no part; what lies before all of the other says nothing.
     parts = [(part, of) for part, of in parts if 0 < low[part] == high[part] < low[of]]
     orders = [(late, soon) for late, soon in orders if (soon, late) not in orders and low[late] < high[soon]]
-    followers = {late for late, _ in orders}
-    return (
-        dict(sorted(parts, key=lambda pair: high[pair[1]])),
-        {late: soon for late, soon in orders if soon not in followers},
-    )
+    behind = Counter(late for late, _ in orders)
+    # Of several others the last one stays: the longest, and the one that is itself behind most.
+    return dict(sorted(parts, key=lambda pair: high[pair[1]])), dict(sorted(orders, key=lambda pair: behind[pair[1]]))
 
 
 def _choose_reader(name: str, keys: Mapping[str, Any]) -> CalendarColumn | None:

@@ -41,12 +41,12 @@ def test_the_same_codes_and_few_rows_are_not_told():
     assert find(town=(CODES, make_codes(5)[:99]), state=(CODES, make_codes(2)[:99])) == ({}, {})
 
 
-def test_moments_are_told_with_the_first_of_several():
+def test_moments_are_told_with_the_last_before_them_of_several():
     second = [day if row % 2 else "" for row, day in enumerate(make_days(1))]
     third = [f"{day} 07:30" for day in make_days(1)]
     assert find(third=(MINUTES, third), first=(DAYS, make_days()), second=(DAYS, second)) == (
         {},
-        {"third": "first", "second": "first"},
+        {"third": "second", "second": "first"},
     )
 
 
