@@ -30,7 +30,7 @@ from dpwgan.marginals.pairs import MOMENTS_LABEL, measure_moments
 from dpwgan.marginals.queries import QueryDiscriminator
 from dpwgan.marginals.rank_correlations import RankCorrelations, measure_correlations, rank_groups
 from dpwgan.marginals.released import ReleasedTable, release_groups
-from dpwgan.marginals.zeros import ForbiddenMass, join
+from dpwgan.marginals.zeros import ForbiddenMass
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
@@ -135,9 +135,9 @@ def fit_anchor(
     losses: list[ReleasedLoss] = [table.measured, information]
     if table.prior is not None:
         losses.append(table.prior)
-    if zeros := join(table.zeros, table.absence.find_zeros(table.coarsening, with_first=True)):
+    if table.zeros:
         weight = _FORBIDDEN_WEIGHT * table.records / design.answer_stddev
-        losses.append(ForbiddenMass(layout, zeros, weight=weight))
+        losses.append(ForbiddenMass(layout, table.zeros, weight=weight))
     if design.correlated and not ledger.journal.has_lost(_CORRELATIONS_ACT):
         losses.append(_correlate(table, design.correlated, ledger=ledger))
     codes, tick = design.choose_codes(layout.width), FitProgress(design.fit_ticks, ledger=ledger, progress=progress)

@@ -11,9 +11,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.marginals.absence import Absence
 from dpwgan.marginals.draws import find_on_scale
 from dpwgan.marginals.groups import GroupLayout
-from dpwgan.marginals.zeros import Flags, Zeros
+from dpwgan.marginals.zeros import Zeros, join
 
 Edge = tuple[int, int]
 Floats = npt.NDArray[np.float64]
@@ -64,35 +65,28 @@ def draw_first_codes(
     codes: int,
     rng: np.random.Generator,
     zeros: Zeros | None = None,
-    kinds: tuple[Floats, Mapping[int, Flags]] | None = None,
+    absence: Absence | None = None,
 ) -> npt.NDArray[np.float32]:
     """Draws records from the tree and gives logits near them: sharp inside the tree, soft at its leaves.
 
     Draws are systematic, so that each group gets its share of codes up to rounding. No record has a combination that is
     known to be empty (`zeros`), if what was drawn before leaves another; logits are sharp there, too. What is left out
     moves shares, and the fit cannot move them back, since on its way a code would have to be of two kinds at once: of
-    more records those are taken that have the shares of all attributes that rules are about. Records may be of `kinds`,
-    which are drawn first, by their shares; of some attributes it says which groups are not of which kind.
-    Shapes: `one_ways[a]` (size of a,); `get_conditional(a, b)` (size of a, size of b), rows adding to 1; `kinds`
-      (k,) and (size of a, k); the result (codes, width).
+    more records those are taken that have the shares of all attributes that rules are about. Of a set of `absence` a
+    code has all missing, or none.
+    Shapes: `one_ways[a]` (size of a,); `get_conditional(a, b)` (size of a, size of b), rows adding to 1; the result
+      (codes, width).
     """
     neighbours: dict[int, list[int]] = {attribute: [] for attribute in range(layout.attributes)}
     for left, right in tree:
         neighbours[left].append(right)
         neighbours[right].append(left)
-    zeros, kind = dict(zeros or {}), layout.attributes
-    sharp = {attribute for marginal in zeros for attribute in marginal}
-    if kinds is not None:
-        one_ways = [*one_ways, kinds[0]]
-        zeros.update({(attribute, kind): flags for attribute, flags in kinds[1].items()})
+    zeros, absence = zeros or {}, absence or Absence()
     ruled = {attribute for marginal in zeros for attribute in marginal}
     drawn = codes * _SPARE if ruled else codes
-    values = np.zeros((drawn, layout.attributes + 1), np.int64)
+    values = np.zeros((drawn, layout.attributes), np.int64)
     logits = np.empty((drawn, layout.width), np.float32)
-    seen: set[int] = set()
-    if kind in ruled:
-        values[:, kind] = draw_systematically(one_ways[kind][np.newaxis], values[:, kind], rng=rng)
-        seen.add(kind)
+    seen, zeros = set[int](), join(zeros, absence.find_zeros())
     for root in sorted(neighbours, key=lambda attribute: -len(neighbours[attribute])):
         waiting: list[tuple[int | None, int]] = [] if root in seen else [(None, root)]
         while waiting:
@@ -101,12 +95,16 @@ def draw_first_codes(
                 groups, table = np.zeros(drawn, np.int64), one_ways[child][np.newaxis]
             else:
                 groups, table = values[:, parent], get_conditional(parent, child)
-            if child in ruled:
+            if child in ruled or child in absence.missing:
                 groups, table = _leave_out(zeros, child, values, groups, table, seen=seen)
             seen.add(child)
             values[:, child] = draw_systematically(table, groups, rng=rng)
             spread = table[groups]
-            if len(neighbours[child]) > 1 or child in sharp:
+            if child in absence.missing:
+                missing = absence.missing[child]
+                spread = spread * (missing == missing[values[:, child], np.newaxis])
+                spread /= spread.sum(axis=1, keepdims=True)
+            if len(neighbours[child]) > 1 or child in ruled:
                 spread = (1.0 - _RECORD_SHARE) * spread
                 spread[np.arange(drawn), values[:, child]] += _RECORD_SHARE
             logits[:, layout.get_slice(child)] = np.log(np.maximum(spread, _LEAST_PROBABILITY))

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.marginals.absence import Absence, ask_for_absence, list_alike
+from dpwgan.marginals.absence import Absence
+from dpwgan.marginals.absence_questions import ask_for_absence
 from dpwgan.marginals.coarsening import GROUPS, Coarsening
 from dpwgan.marginals.forbidden import add_implied, find_kinds, find_zeros, leave_out, tie
 from dpwgan.marginals.groups import GroupLayout, Marginal
@@ -157,7 +158,7 @@ class ReleasedTable:
             codes=codes,
             rng=rng,
             zeros=self.implied,
-            kinds=self.absence.find_kinds(self.coarsening) if self.absence.places else None,
+            absence=self.absence,
         )
 
     def _measured_pairs(self) -> list[Edge]:
@@ -211,14 +212,14 @@ def release_groups(
     grouped = rows.derive(GROUPS, coarsening.to_document() | {"detailed": list(detailed)})
     records, absence = left or rows.records, Absence(asked=absences)
     if absences and not ledger.journal.has_lost(_ABSENCE_ACT):
-        alike = list_alike(coarsening, records=records, stddev=answer_stddev)
-        ask = functools.partial(ask_for_absence, grouped, coarsening, alike, records=records, times=absences)
-        absence = Absence.unpack(ledger.keep(_ABSENCE_ACT, lambda: ask(ledger=ledger).pack(), dispensable=True))
+        ask = functools.partial(ask_for_absence, grouped, coarsening, records=records, times=absences)
+        kept = ledger.keep(_ABSENCE_ACT, lambda: ask(ledger=ledger).pack(), dispensable=True)
+        absence = Absence.unpack(kept, coarsening)
     zeros = find_zeros(coarsening, rules)
     implied = add_implied(zeros, coarsening.sizes)
-    coarsening = tie(coarsening, join(implied, absence.find_zeros(coarsening, with_first=True)))
+    coarsening = tie(coarsening, join(implied, absence.find_zeros(with_first=True)))
     views = Views(grouped.own.layout, [attribute.ordered for attribute in plan.attributes])
-    measured = MeasuredMarginals(views, join(implied, absence.find_zeros(coarsening)), records=left)
+    measured = MeasuredMarginals(views, join(implied, absence.find_zeros()), records=left)
     for attribute, (counts, stddevs) in enumerate(zip(coarsening.counts, coarsening.stddevs, strict=True)):
         measured.add((attribute,), counts / records, stddev=stddevs / records)
     table = ReleasedTable(

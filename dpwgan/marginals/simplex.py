@@ -3,9 +3,6 @@
 import numpy as np
 import numpy.typing as npt
 
-# So often all sums are set right, none of which is taken for less.
-_SWEEPS, _LEAST = 20, 1e-12
-
 Floats = npt.NDArray[np.float64]
 
 
@@ -23,16 +20,3 @@ def project_on_simplex(counts: Floats, variances: Floats, *, total: float) -> Fl
     last = max(int(np.count_nonzero(ratios[order] > excess)) - 1, 0)
     projected: Floats = np.maximum(counts - excess[last] * variances, 0.0)
     return projected
-
-
-def rake(cells: Floats, *sums: Floats) -> Floats:
-    """The cells with these sums along each axis, as nearly as empty ones let them. Shapes: one axis for each of `sums`.
-
-    Source: Deming and Stephan 1940.
-    """
-    for _ in range(_SWEEPS):
-        for axis, wanted in enumerate(sums):
-            others = tuple(other for other in range(cells.ndim) if other != axis)
-            held = np.maximum(cells.sum(axis=others, keepdims=True), _LEAST)
-            cells = cells * (wanted.reshape(held.shape) / held)
-    return cells

@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from dpwgan.marginals import absence, anchor_plan
-from dpwgan.marginals.absence import ABSENCE, Absence, Question, ask_aside, ask_for_absence, flag_missing, list_alike
+from dpwgan.marginals import absence_questions, anchor_plan
+from dpwgan.marginals.absence import Absence, flag_missing
+from dpwgan.marginals.absence_questions import ABSENCE, Question, ask_for_absence, list_questions
 from dpwgan.marginals.anchor import FittedAnchor, fit_anchor
 from dpwgan.marginals.anchor_plan import AnchorSettings, plan_anchor
 from dpwgan.marginals.coarsening import GROUPS, AttributeGroups, Coarsening
@@ -98,15 +99,14 @@ def ask(
     lines = plan_queries(99, selection_epsilon=50.0, answer_noise_multiplier=noise)
     ledger = open_ledger(lines, source=seed, observers=[] if watcher is None else [watcher])
     records = encoded.records if records is None else records
-    alike = list_alike(coarsening, records=records, stddev=noise)
-    return ask_for_absence(group(encoded, coarsening), coarsening, alike, records=records, times=times, ledger=ledger)
+    return ask_for_absence(group(encoded, coarsening), coarsening, records=records, times=times, ledger=ledger)
 
 
 def test_columns_that_as_many_rows_miss_are_held_against_each_other():
     encoded = make_visits(3_000)
     coarsening = coarsen(encoded)
     shares = find_missing(encoded).mean(axis=0)
-    found = list_alike(coarsening, records=3_000, stddev=5.0)
+    found = list_questions(coarsening, records=3_000, stddev=5.0)
     assert [question.attributes for question in found] == [tuple(VISIT), tuple(NEXT)]
     assert [question.shares for question in found] == [
         pytest.approx(shares[: len(VISIT)]),
@@ -118,27 +118,27 @@ def test_columns_that_as_many_rows_miss_are_held_against_each_other():
         coarsening,
         parts=(*coarsening.parts[:9], replace(coarsening.parts[9], probabilities=shares), *coarsening.parts[10:]),
     )
-    assert [question.attributes for question in list_alike(fewer, records=3_000, stddev=5.0)] == [tuple(VISIT)]
+    assert [question.attributes for question in list_questions(fewer, records=3_000, stddev=5.0)] == [tuple(VISIT)]
     # Noise of so many records leaves nothing to be told.
-    assert not list_alike(coarsening, records=3_000, stddev=200.0)
+    assert not list_questions(coarsening, records=3_000, stddev=200.0)
     # How many columns one question is about is limited.
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(absence, "_MOST_ALIKE", 4)
-        assert [len(question.attributes) for question in list_alike(coarsening, records=3_000, stddev=5.0)] == [4, 4]
+        patch.setattr(absence_questions, "_MOST_COLUMNS", 4)
+        assert [len(question.attributes) for question in list_questions(coarsening, records=3_000, stddev=5.0)] == [
+            4,
+            4,
+        ]
 
 
-@pytest.mark.parametrize("each", [False, True])
-def test_counts_are_those_of_a_loop_over_rows(each):
+def test_counts_are_those_of_a_loop_over_rows():
     encoded = make_visits(500, by_chance=True)
     coarsening = coarsen(encoded)
     asked = [(0, 3, 7, LONE), (1, 2, 4, 5)]
     expected = []
     for places in asked:
-        count = np.zeros(16 if each else 11)
+        count = np.zeros(11)
         for row in find_missing(encoded)[:, places].tolist():
-            if each:
-                cell = 8 * row[0] + 4 * row[1] + 2 * row[2] + row[3]
-            elif sum(row) in (0, 4):
+            if sum(row) in (0, 4):
                 cell = sum(row) // 4
             elif sum(row) == 2:
                 cell = 2
@@ -146,26 +146,22 @@ def test_counts_are_those_of_a_loop_over_rows(each):
                 cell = 3 + row.index(True) if sum(row) == 1 else 7 + row.index(False)
             count[cell] += 1
         expected.append(count)
-    argument = [[[(at, flag_missing(coarsening, at).tolist()) for at in places], each] for places in asked]
+    argument = [[(at, flag_missing(coarsening, at).tolist()) for at in places] for places in asked]
     found = group(encoded, coarsening).sum(ABSENCE, argument=argument)
     assert np.array_equal(found, np.concatenate(expected))
     halves = [encoded.take(np.arange(500) < 200), encoded.take(np.arange(500) >= 200)]
     assert np.array_equal(sum(group(half, coarsening).sum(ABSENCE, argument=argument) for half in halves), found)
 
 
-@pytest.mark.parametrize("each", [False, True])
-def test_what_is_expected_is_what_chance_would_make_of_the_shares(each):
+def test_what_is_expected_is_what_chance_would_make_of_the_shares():
     rng = np.random.default_rng(0)
-    question = Question((0, 1, 2, 3), (0.2, 0.3, 0.5, 0.7), each)
-    encoded = make_visits(0)
-    missing = rng.random((200_000, 4)) < question.shares
+    question = Question((0, 1, 2, 3), (0.2, 0.3, 0.5, 0.7))
     codes = np.zeros((200_000, COLUMNS), np.int32)
-    codes[:, :4][missing] = VALUES
+    codes[:, :4][rng.random((200_000, 4)) < question.shares] = VALUES
     encoded = EncodedTable(codes=codes, numbers=np.zeros((200_000, 0), np.float32), spans=SPANS)
     coarsening = coarsen(make_visits(500))
     flags = [(at, flag_missing(coarsening, at).tolist()) for at in question.attributes]
-    counted = group(encoded, coarsening).sum(ABSENCE, argument=[[flags, each]])
-    expected = question.expect(200_000)
+    counted, expected = group(encoded, coarsening).sum(ABSENCE, argument=[flags]), question.expect(200_000)
     assert len(counted) == len(expected) == question.cells
     assert expected.sum() == pytest.approx(200_000)
     assert np.all(np.abs(counted - expected) < 5 * np.sqrt(expected) + 1)
@@ -198,27 +194,32 @@ def test_scores_and_counts_move_by_no_more_than_their_sensitivity_when_a_record_
     assert replaced or largest > 0.6
 
 
-def test_sets_are_found_where_columns_miss_the_same_rows_and_then_how_often_which_are():
+def test_sets_are_found_where_columns_miss_the_same_rows():
     encoded, watch = make_visits(3_000), Watcher()
-    known = ask(encoded, coarsen(encoded), noise=5.0, watcher=watch)
+    coarsening = coarsen(encoded)
+    known = ask(encoded, coarsening, noise=5.0, watcher=watch)
     assert sorted(known.sets) == [tuple(VISIT), tuple(NEXT)]
-    assert watch.order == [SELECTION_LABEL, ANSWER_LABEL] * 3
-    assert [len(scores) for scores in watch.scores] == [2, 1, 1]
-    assert (known.asked, known.places) == (3, (0, 6, LONE))
-    missing = find_missing(encoded)[:, known.places]
-    exact = np.array(
-        [[[np.mean(np.all(missing == (a, b, c), axis=1)) for c in (0, 1)] for b in (0, 1)] for a in (0, 1)]
-    )
-    assert np.abs(known.shares - exact).max() < 0.01
-    # None misses the first visit and not the next.
-    assert known.shares[1, 0].sum() < 0.006
-    again = Absence.unpack(known.pack())
-    assert (again.sets, again.places, again.asked) == (known.sets, known.places, known.asked)
-    assert np.array_equal(again.shares, known.shares)
-    # With one question, the set that it finds is known alone; with none left, so is nothing.
-    alone = ask(encoded, coarsen(encoded), noise=5.0, times=1)
-    assert (len(alone.sets), alone.asked, alone.places) == (1, 1, alone.sets[0][:1])
-    assert alone.shares.tolist() == pytest.approx([0.8, 0.2] if alone.places == (0,) else [0.68, 0.32], abs=0.03)
+    assert watch.order == [SELECTION_LABEL, ANSWER_LABEL] * 2
+    assert [len(scores) for scores in watch.scores] == [2, 1]
+    assert known.asked == 2
+    again = Absence.unpack(known.pack(), coarsening)
+    assert (again.sets, again.asked) == (known.sets, known.asked)
+    assert {place: flags.tolist() for place, flags in again.missing.items()} == {
+        place: [False] * VALUES + [True] * (1 + place % 2) for place in (*VISIT, *NEXT)
+    }
+    alone = ask(encoded, coarsening, noise=5.0, times=1)
+    assert (len(alone.sets), alone.asked) == (1, 1)
+
+
+def test_groups_that_do_not_go_together_are_those_of_which_one_is_missing():
+    coarsening = coarsen(make_visits(3_000))
+    known = make_known(coarsening)
+    zeros, with_first = known.find_zeros(), known.find_zeros(with_first=True)
+    assert len(zeros) == 6 * 5 // 2 + 4 * 3 // 2
+    assert list(with_first) == [*((0, place) for place in range(1, 6)), *((6, place) for place in range(7, 10))]
+    for (left, right), flags in zeros.items():
+        for own, other in np.ndindex(flags.shape):
+            assert flags[own, other] == ((own >= VALUES) != (other >= VALUES)), (left, right)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -226,10 +227,10 @@ def test_no_set_is_found_where_columns_are_missing_by_chance(seed):
     encoded, watch = make_visits(3_000, seed=seed, by_chance=True), Watcher()
     # The counts lie a few records apart, which is taken for noise.
     coarsening = coarsen(encoded, stddev=30.0)
-    assert list_alike(coarsening, records=3_000, stddev=5.0)
+    assert list_questions(coarsening, records=3_000, stddev=5.0)
     known = ask(encoded, coarsening, noise=5.0, watcher=watch, seed=seed)
-    assert (known.sets, known.places) == ((), ())
-    assert known.asked == len(watch.chosen) >= 2
+    assert known.sets == ()
+    assert known.asked == len(watch.chosen) >= 1
     # Its twin, where they are not.
     assert ask(make_visits(3_000, seed=seed), coarsening, noise=5.0, seed=seed).sets
 
@@ -240,7 +241,7 @@ def test_two_visits_that_as_many_miss_are_not_one():
     codes[:, 3:6] = np.roll(codes[:, 3:6], 1, axis=0)
     encoded = replace(encoded, codes=codes)
     coarsening = coarsen(encoded)
-    assert list_alike(coarsening, records=3_000, stddev=5.0)[0].attributes == tuple(VISIT)
+    assert list_questions(coarsening, records=3_000, stddev=5.0)[0].attributes == tuple(VISIT)
     assert ask(encoded, coarsening, noise=5.0).sets == (tuple(NEXT),)
 
 
@@ -250,20 +251,14 @@ def test_two_visits_that_as_many_miss_are_not_one():
 def test_a_column_that_is_missing_elsewhere_too_is_none_of_the_set(apart, found, seed):
     encoded = make_visits(4_000, apart=apart, seed=seed)
     coarsening = coarsen(encoded, stddev=100.0)
-    assert list_alike(coarsening, records=4_000, stddev=8.0)[0].attributes == tuple(VISIT)
+    assert list_questions(coarsening, records=4_000, stddev=8.0)[0].attributes == tuple(VISIT)
     assert found in ask(encoded, coarsening, noise=8.0, seed=seed).sets
 
 
-def test_how_often_which_are_missing_is_asked_of_as_many_as_an_answer_has_room_for(monkeypatch):
-    encoded = make_visits(3_000)
-    coarsening = coarsen(encoded)
-    sets = [tuple(NEXT)]
-    everything = ask_aside(coarsening, sets, records=3_000, stddev=5.0)
-    assert everything.attributes == (0, 1, 2, 3, 4, 5, 6, LONE)
-    monkeypatch.setattr(absence, "_MOST_ASIDE", 3)
-    # The first of a set, and of others those that are missing in about half the rows.
-    assert ask_aside(coarsening, sets, records=3_000, stddev=5.0).attributes[1:] == (6, LONE)
-    assert ask_aside(coarsening, sets, records=3_000, stddev=600.0).attributes == (6,)
+def make_known(coarsening: Coarsening) -> Absence:
+    """Both visits as sets."""
+    missing = {place: flag_missing(coarsening, place) for place in (*VISIT, *NEXT)}
+    return Absence((tuple(VISIT), tuple(NEXT)), 2, missing)
 
 
 def make_codes(codes: int, *, pure: bool, seed: int = 0) -> npt.NDArray[np.float32]:
@@ -282,7 +277,7 @@ def make_codes(codes: int, *, pure: bool, seed: int = 0) -> npt.NDArray[np.float
 def test_codes_have_all_of_a_set_or_none_of_it_and_as_many_rows_miss_it():
     coarsening = coarsen(make_visits(3_000))
     layout = GroupLayout(coarsening.sizes)
-    known = Absence(sets=(tuple(VISIT), tuple(NEXT)))
+    known = make_known(coarsening)
 
     def see(codes: npt.NDArray[np.float32], place: int) -> npt.NDArray[np.float32]:
         missing: npt.NDArray[np.float32] = codes[:, layout.get_slice(place)][:, VALUES:].sum(axis=1)
@@ -312,7 +307,7 @@ def fit_visits(encoded: EncodedTable, patch: pytest.MonkeyPatch) -> tuple[Fitted
     plan, watcher = plan_anchor(encoded.shape, make_terms(epsilon=8.0), kind="queries", settings=settings), Watcher()
     ledger = reserve(plan, observers=[watcher])
     with patch.context() as patched:
-        reads = watch_reads(patched, ledger, watcher, [(absence, "_count")])
+        reads = watch_reads(patched, ledger, watcher, [(absence_questions, "_count")])
         fitted = fit_anchor(
             hold(encoded), plan.design, rng=make_streams(1).model, ledger=ledger, progress=lambda *_: None
         )

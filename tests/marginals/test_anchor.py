@@ -10,7 +10,7 @@ import pytest
 
 from dpwgan.errors import PrivacyError
 from dpwgan.marginals import (
-    absence,
+    absence_questions,
     anchor,
     anchor_plan,
     comparison_questions,
@@ -239,7 +239,7 @@ READS = [
     (one_ways, "count_one_ways"),
     (measurements, "count_pairs"),
     (measurements, "count_marginals"),
-    (absence, "_count"),
+    (absence_questions, "_count"),
     (details, "_count_details"),
     (comparison_questions, "_count_own"),
     (rank_correlations, "_count_norms"),

@@ -20,7 +20,7 @@ from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.merging import _join_neighbours, _merge_neighbours, _take_likely, coarsen
 from dpwgan.marginals.number_tree import Intervals
 from dpwgan.marginals.one_ways import plan_one_ways
-from dpwgan.marginals.simplex import project_on_simplex, rake
+from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.schema import CategoricalColumn, Column, NumericColumn, Schema
@@ -293,20 +293,6 @@ def test_values_that_end_at_once_or_beside_a_heap_are_as_dense_to_the_end():
     between = merging._interpolate(knots, heights, np.array([19.0, 35.0]), joined=np.array([False, True, True]))
     assert between == pytest.approx([460.0, 500.0])
     assert merging._interpolate(knots, heights, np.array([9.0]), joined=np.zeros(3, bool)) == pytest.approx([90.0])
-
-
-@given(st.integers(0, 2**31))
-def test_raked_cells_have_the_sums_and_the_odds_that_they_had(seed):
-    rng = np.random.default_rng(seed)
-    cells, sums = rng.uniform(0.5, 2.0, (2, 3, 4)), [rng.dirichlet(np.full(size, 5.0)) for size in (2, 3, 4)]
-    cells[0, 1, 2] = 0.0
-    raked = rake(cells, *sums)
-    for axis, wanted in enumerate(sums):
-        assert raked.sum(axis=tuple({0, 1, 2} - {axis})) == pytest.approx(wanted, rel=1e-3)
-    assert raked[0, 1, 2] == 0.0
-    # What no sum tells is left: the odds ratio of any four cells, of this layer over that of the other.
-    odds = [(own[:, 0, 0] * own[:, 2, 1]) / (own[:, 0, 1] * own[:, 2, 0]) for own in (cells, raked)]
-    assert odds[0] == pytest.approx(odds[1])
 
 
 @given(st.lists(st.floats(-100, 100), min_size=1, max_size=6), st.integers(0, 2**31))

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from dpwgan.marginals.absence import Absence
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.markov_tree import Edge, Forest, draw_first_codes, draw_systematically, find_strongest_tree
 from dpwgan.marginals.mixture import Mixture
@@ -158,13 +159,13 @@ def test_every_attribute_gets_codes_when_the_tree_leaves_some_out():
     assert probabilities == pytest.approx(np.tile(expected, (50, 1)), abs=0.05)
 
 
-def test_codes_are_of_kinds_when_these_are_drawn_first():
-    """Two attributes of a kind each, in no pair with each other; the last group of each is what kind 1 has of both."""
+def test_codes_have_all_of_a_set_missing_or_none_of_it():
+    """Two attributes, in no pair with each other, whose last group is what is missing."""
     layout = GroupLayout((3, 2, 4))
     shares = [np.array([0.3, 0.3, 0.4]), np.array([0.6, 0.4]), np.full(4, 0.25)]
-    flags = [(np.arange(size) == size - 1)[:, np.newaxis] != np.array([False, True]) for size in layout.sizes[:2]]
+    missing = {place: np.arange(size) == size - 1 for place, size in enumerate(layout.sizes[:2])}
 
-    def draw(kinds: tuple[Floats, dict[int, npt.NDArray[np.bool_]]] | None) -> npt.NDArray[np.int64]:
+    def draw(absence: Absence | None) -> npt.NDArray[np.float32]:
         logits = draw_first_codes(
             layout,
             [(0, 2)],
@@ -172,12 +173,13 @@ def test_codes_are_of_kinds_when_these_are_drawn_first():
             get_conditional=lambda given, attribute: np.tile(shares[attribute], (layout.sizes[given], 1)),
             codes=1_000,
             rng=np.random.default_rng(1),
-            kinds=kinds,
+            absence=absence,
         )
         probabilities = Mixture(layout.sizes, logits).probabilities()
-        missing = [probabilities[:, layout.get_slice(place).stop - 1] > 0.5 for place in (0, 1)]
-        counts: npt.NDArray[np.int64] = np.bincount(2 * missing[0] + missing[1], minlength=4)
-        return counts
+        return np.stack([probabilities[:, layout.get_slice(place).stop - 1] for place in (0, 1)])
 
-    assert draw((np.array([0.6, 0.4]), dict(enumerate(flags)))).tolist() == pytest.approx([600, 0, 0, 400], abs=20)
-    assert draw(None)[1:3].max() == 0  # a leaf has the distribution of all
+    first, second = draw(Absence(((0, 1),), 1, missing))
+    assert np.all((first > 0.999) | (first < 0.001))
+    assert second == pytest.approx(first, abs=1e-3)
+    assert first.mean() == pytest.approx(0.4, abs=0.01)
+    assert 0.1 < draw(None).min() < draw(None).max() < 0.9
