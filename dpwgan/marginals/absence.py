@@ -70,6 +70,8 @@ class Absence:
 
         Shapes: (codes, width). Privacy: post-processing.
         """
+        if not self.sets:
+            return probabilities
         pure, layout, is_missing = probabilities.copy(), GroupLayout(coarsening.sizes), np.zeros(len(probabilities))
         for attributes in self.sets:
             flags = {place: self.missing[place] for place in attributes}

@@ -297,7 +297,8 @@ def test_codes_have_all_of_a_set_or_none_of_it_and_as_many_rows_miss_it():
     there = see(pure, 2) < 0.5
     both = [made[there][:, layout.get_slice(2)][:, :VALUES].astype(float) for made in (codes, pure)]
     assert np.allclose(*(part / part.sum(axis=1, keepdims=True) for part in both), atol=1e-5)
-    # Codes that are pure are left alone.
+    # Codes that are pure are left alone, and all where there is no set.
+    assert Absence().make_pure(codes, coarsening) is codes
     same = make_codes(400, pure=True)
     assert np.allclose(known.make_pure(same, coarsening), same, atol=1e-6)
 
