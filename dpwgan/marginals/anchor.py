@@ -77,6 +77,7 @@ class FittedAnchor:
             coarsening=table.coarsening,
             certificate=certificate,
             empty=empty,
+            barred=table.absence.find_zeros(with_first=True),
             answers=table.find_missed(probabilities) if self.is_short else {},
             details=self.details,
             comparisons=self.comparisons,

@@ -26,7 +26,7 @@ from dpwgan.table.storage import cut_sizes
 
 MIXTURE_FILE = "mixture.npz"
 _GROUPS_FILE = "groups.json"
-_EMPTY, _ANSWER = "empty", "answer"
+_EMPTY, _BARRED, _ANSWER = "empty", "barred", "answer"
 # Rows are drawn in chunks of so many.
 _CHUNK = 1 << 16
 # Rows that are moved together have so many groups in all at most: a stopped run waits for those that are being moved.
@@ -50,15 +50,16 @@ class MixtureSampler:
     """The fitted codes and the way back from groups to cells. It holds no rows, and released numbers alone.
 
     Shapes: `probabilities` (codes, width of the groups). `empty` are pairs of groups that rows should not have,
-    whatever is left of them in codes. `sweeps`: how often rows are brought into balance; `moves`: how often, where they
-    are not, rows are moved to `answers`, which codes miss. `details` say which codes of a group rows have,
-    `comparisons` how their numbers compare.
+    whatever is left of them in codes, `barred` such as codes have none of, and moved rows shall have none. `sweeps`:
+    how often rows are brought into balance; `moves`: how often, where they are not, rows are moved to `answers`, which
+    codes miss. `details` say which codes of a group rows have, `comparisons` how their numbers compare.
     """
 
     probabilities: npt.NDArray[np.float32]
     coarsening: Coarsening
     certificate: Certificate | None = None
     empty: Zeros = field(default_factory=dict)
+    barred: Zeros = field(default_factory=dict)
     answers: Answers = field(default_factory=dict)
     details: Details = field(default_factory=Details)
     comparisons: Comparisons = field(default_factory=Comparisons)
@@ -106,7 +107,7 @@ class MixtureSampler:
             model = self.probabilities
             balance(groups, codes, probabilities=model, sizes=sizes, sweeps=sweeps, rng=rng, empty=self.empty)
         elif moves:
-            move_rows(groups, self.answers, sweeps=moves, rng=rng)
+            move_rows(groups, self.answers, sweeps=moves, rng=rng, barred=self.barred)
         return Draft(codes, groups)
 
     def draw_cells(self, groups: npt.NDArray[np.integer[Any]], *, rng: np.random.Generator) -> EncodedTable:
@@ -142,7 +143,7 @@ class MixtureSampler:
         """Writes the codes and the groups into an existing folder."""
         pairs = {
             f"{kind} {left} {right}": cells
-            for kind, of_pairs in ((_EMPTY, self.empty), (_ANSWER, self.answers))
+            for kind, of_pairs in ((_EMPTY, self.empty), (_BARRED, self.barred), (_ANSWER, self.answers))
             for (left, right), cells in of_pairs.items()
         }
         within = {**self.details.pack(), **self.comparisons.pack()}
@@ -156,6 +157,7 @@ class MixtureSampler:
             with np.load(directory / MIXTURE_FILE, allow_pickle=False) as archive:
                 probabilities = archive["probabilities"].astype(np.float32)
                 empty: dict[Marginal, Flags] = _read_pairs(archive, _EMPTY)
+                barred: dict[Marginal, Flags] = _read_pairs(archive, _BARRED)
                 answers: dict[Marginal, Probabilities] = _read_pairs(archive, _ANSWER)
                 details, comparisons = Details.unpack(archive), Comparisons.unpack(archive)
             coarsening = Coarsening.from_document(json.loads((directory / _GROUPS_FILE).read_text()))
@@ -168,7 +170,7 @@ class MixtureSampler:
         sizes = dict(enumerate(coarsening.sizes))
         if any(
             flags.dtype != np.bool_ or flags.shape != (sizes.get(left), sizes.get(right))
-            for (left, right), flags in empty.items()
+            for (left, right), flags in (*empty.items(), *barred.items())
         ):
             raise InputError("the saved generator is damaged: its empty pairs do not fit its columns")
         if any(
@@ -182,8 +184,9 @@ class MixtureSampler:
             raise InputError("the saved generator is damaged: its codes within groups do not fit its columns")
         if not comparisons.is_sound(coarsening):
             raise InputError("the saved generator is damaged: its comparisons of numbers do not fit its columns")
-        known: dict[str, Any] = {"empty": empty, "answers": answers, "details": details, "comparisons": comparisons}
-        return cls(probabilities=probabilities, coarsening=coarsening, **known)
+        pairs: dict[str, Any] = {"empty": empty, "barred": barred, "answers": answers}
+        within: dict[str, Any] = {"details": details, "comparisons": comparisons}
+        return cls(probabilities=probabilities, coarsening=coarsening, **pairs, **within)
 
 
 def _read_pairs(archive: Mapping[str, npt.NDArray[Any]], kind: str) -> dict[Marginal, npt.NDArray[Any]]:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from dpwgan.marginals.draws import draw_by_odds
 from dpwgan.marginals.groups import Marginal
+from dpwgan.marginals.zeros import Zeros
 
 Groups = npt.NDArray[np.integer[Any]]
 Integers = npt.NDArray[np.int64]
@@ -36,8 +37,8 @@ def count_moves(rows: int, *, answers: int) -> int:
     return min(_MOST_SWEEPS, int(_MOST_WORK / (2 * answers * rows))) if answers and rows else 0
 
 
-def move_rows(groups: Groups, answers: Answers, *, sweeps: int, rng: np.random.Generator) -> None:
-    """Moves rows, in place, from cells of pairs that have too many to those that have too few.
+def move_rows(groups: Groups, answers: Answers, *, sweeps: int, rng: np.random.Generator, barred: Zeros) -> None:
+    """Moves rows, in place, from cells of pairs that have too many to those that have too few, and are not `barred`.
 
     A row changes one of its groups, to one that an answer wants more of beside another of its groups, if all answers
     about this attribute together are then nearer: in squares over the root of what each cell should have, halfway from
@@ -59,7 +60,7 @@ def move_rows(groups: Groups, answers: Answers, *, sweeps: int, rng: np.random.G
     for _ in range(sweeps):
         for attribute in rng.permutation(sorted(sides)):
             for side in sides[attribute]:
-                _move(groups, attribute, side, sides[attribute], rng=rng)
+                _move(groups, attribute, side, sides[attribute], barred=barred, rng=rng)
 
 
 class _Side(NamedTuple):
@@ -104,7 +105,15 @@ class _Side(NamedTuple):
         self.grown[1, cells] = price * (1.0 + 2.0 * missing) - fee
 
 
-def _move(groups: Groups, attribute: int, side: _Side, sides: Sequence[_Side], *, rng: np.random.Generator) -> None:
+def _move(
+    groups: Groups,
+    attribute: int,
+    side: _Side,
+    sides: Sequence[_Side],
+    *,
+    barred: Zeros,
+    rng: np.random.Generator,
+) -> None:
     """Moves rows for one answer where all `sides` are nearer for it."""
     surplus = -side.missing
     if np.maximum(surplus, 0.0).sum() < _LEAST_MISSED * len(groups):
@@ -130,6 +139,11 @@ def _move(groups: Groups, attribute: int, side: _Side, sides: Sequence[_Side], *
         change += each.grown[0].take(come) + each.grown[1].take(gone)
         cells.append((gone, come))
     better = change < 0
+    for (left, right), flags in barred.items():
+        if attribute == left:
+            better &= ~flags[new, groups[moved, right]]
+        elif attribute == right:
+            better &= ~flags[groups[moved, left], new]
     for each, (gone, come) in zip(sides, cells, strict=True):
         each.note(gone[better], come[better])
     groups[moved[better], attribute] = new[better]

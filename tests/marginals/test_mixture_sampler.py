@@ -39,6 +39,7 @@ def make_sampler(records: int = 600) -> MixtureSampler:
         probabilities=codes,
         coarsening=coarsening,
         empty=empty,
+        barred={(1, 2): np.zeros(coarsening.sizes[1:3], bool)},
         answers=answers,
         details=details,
         comparisons=Comparisons({Comparison(Sides(5, (4,)), 1): shares}),
@@ -138,7 +139,7 @@ def test_sampler_holds_codes_and_groups_alone_when_looked_into():
     records = 601
     sampler = make_sampler(records)
     names = [part.name for part in dataclasses.fields(sampler)]
-    known = ["empty", "answers", "details", "comparisons"]
+    known = ["empty", "barred", "answers", "details", "comparisons"]
     assert names == ["probabilities", "coarsening", "certificate", *known, "sweeps", "moves"]
 
     def find_arrays(thing: object) -> list[npt.NDArray]:
@@ -192,6 +193,7 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
     "empty pairs of other groups": save_pair("empty 0 1", np.zeros((2, 99), bool)),
     "empty pairs of no columns": save_pair("empty", np.zeros((2, 2), bool)),
     "empty pairs in numbers": save_pair("empty 0 1", np.zeros(make_sampler().coarsening.sizes[:2])),
+    "barred pairs of other groups": save_pair("barred 0 1", np.zeros((2, 99), bool)),
     "answers of other columns": save_pair("answer 0 99", np.full((2, 2), 0.25, np.float32)),
     "answers of other groups": save_pair("answer 0 1", np.full((2, 50), 0.01, np.float32)),
     "answers that add to nothing": save_pair("answer 0 1", np.zeros(make_sampler().coarsening.sizes[:2], np.float32)),
@@ -215,6 +217,7 @@ def test_saved_sampler_is_the_same_when_loaded(tmp_path):
     loaded = MixtureSampler.load(tmp_path)
     assert np.array_equal(loaded.probabilities, sampler.probabilities)
     assert {pair: flags.tolist() for pair, flags in loaded.empty.items()} == {(0, 1): sampler.empty[0, 1].tolist()}
+    assert {pair: flags.tolist() for pair, flags in loaded.barred.items()} == {(1, 2): sampler.barred[1, 2].tolist()}
     assert {pair: shares.tolist() for pair, shares in loaded.answers.items()} == {
         (0, 2): sampler.answers[0, 2].tolist()
     }

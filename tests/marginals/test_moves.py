@@ -49,7 +49,7 @@ def test_rows_meet_all_answers_together_and_keep_what_none_is_about():
     answers, groups = answer(draw_chain(1)), draw_apart(2)
     before, last = find_distance(groups, answers), groups[:, 3].copy()
     ones = [share(groups, (attribute,)) for attribute in range(3)]
-    move_rows(groups, answers, sweeps=6, rng=np.random.default_rng(3))
+    move_rows(groups, answers, sweeps=6, rng=np.random.default_rng(3), barred={})
     assert before > 0.4
     assert find_distance(groups, answers) < 0.02
     assert np.array_equal(groups[:, 3], last)
@@ -59,13 +59,13 @@ def test_rows_meet_all_answers_together_and_keep_what_none_is_about():
 def test_answers_are_not_met_together_where_moves_look_at_one_alone(monkeypatch):
     answers, looked, move = answer(draw_chain(1)), [], moves._move
 
-    def move_alone(groups, attribute, side, sides, *, rng):
+    def move_alone(groups, attribute, side, sides, **more):
         looked.append(len(sides))
-        move(groups, attribute, side, [side], rng=rng)
+        move(groups, attribute, side, [side], **more)
 
     monkeypatch.setattr(moves, "_move", move_alone)
     groups = draw_apart(2)
-    move_rows(groups, answers, sweeps=6, rng=np.random.default_rng(3))
+    move_rows(groups, answers, sweeps=6, rng=np.random.default_rng(3), barred={})
     assert max(looked) == 2
     assert find_distance(groups, answers) > 0.1
 
@@ -75,15 +75,15 @@ def test_what_is_missing_is_kept_up_with_every_move(monkeypatch):
     told, move = [], moves._move
     answers, groups = answer(draw_chain(1)), draw_apart(2)
 
-    def look(groups, attribute, side, sides, *, rng):
+    def look(groups, attribute, side, sides, **more):
         left, right = sorted((attribute, side.other))
         missing = side.lay_out(side.missing) if attribute == right else side.lay_out(side.missing).T
         wanted = answers[left, right].astype(np.float64) * len(groups)
         told.append(np.abs(missing - (wanted - share(groups, (left, right)) * len(groups))).max())
-        move(groups, attribute, side, sides, rng=rng)
+        move(groups, attribute, side, sides, **more)
 
     monkeypatch.setattr(moves, "_move", look)
-    move_rows(groups, answers, sweeps=2, rng=np.random.default_rng(3))
+    move_rows(groups, answers, sweeps=2, rng=np.random.default_rng(3), barred={})
     assert len(told) == 2 * 2 * len(PAIRS)
     assert max(told) < 0.01
 
@@ -91,7 +91,7 @@ def test_what_is_missing_is_kept_up_with_every_move(monkeypatch):
 @pytest.mark.parametrize("rows", [0, 1, 7])
 def test_few_rows_stay_rows_of_the_groups(rows):
     groups = draw_chain(5, rows=rows)
-    move_rows(groups, answer(draw_chain(1)), sweeps=3, rng=np.random.default_rng(0))
+    move_rows(groups, answer(draw_chain(1)), sweeps=3, rng=np.random.default_rng(0), barred={})
     assert groups.shape == (rows, len(SIZES))
     assert ((groups >= 0) & (groups < SIZES)).all()
 
@@ -99,7 +99,7 @@ def test_few_rows_stay_rows_of_the_groups(rows):
 def test_cells_that_should_be_empty_lose_their_rows():
     groups, wanted = draw_apart(2), np.zeros(SIZES[:2], np.float32)
     wanted[[0, 1, 2, 3], [0, 1, 2, 3]] = 0.25
-    move_rows(groups, {(0, 1): wanted}, sweeps=12, rng=np.random.default_rng(1))
+    move_rows(groups, {(0, 1): wanted}, sweeps=12, rng=np.random.default_rng(1), barred={})
     assert share(groups, (0, 1))[wanted == 0].sum() < 0.01
 
 
@@ -132,8 +132,21 @@ def test_rows_stay_out_of_empty_cells_whatever_other_answers_want(monkeypatch, f
     if fee is not None:
         monkeypatch.setattr(moves, "_FEE", fee)
     answers, groups = list_against_each_other(), draw_tied(2)
-    move_rows(groups, answers, sweeps=6, rng=np.random.default_rng(1))
+    move_rows(groups, answers, sweeps=6, rng=np.random.default_rng(1), barred={})
     assert least <= share(groups, (0, 1))[answers[0, 1] == 0].sum() <= most
+
+
+@pytest.mark.parametrize("pair", [(0, 1), (1, 2)])
+def test_rows_are_moved_into_no_barred_cell(pair):
+    """Without the bar they are."""
+    answers, flags = answer(draw_chain(1)), np.indices([SIZES[a] for a in pair]).sum(axis=0) % 2 == 1
+    held = []
+    for barred in ({pair: flags}, {}):
+        groups = draw_apart(2)
+        groups = np.asfortranarray(groups[~flags[groups[:, pair[0]], groups[:, pair[1]]]])
+        move_rows(groups, answers, sweeps=6, rng=np.random.default_rng(3), barred=barred)
+        held.append(share(groups, pair)[flags].sum())
+    assert held[0] == 0.0 < 0.05 < held[1]
 
 
 @pytest.mark.parametrize("axis", [0, 1])
