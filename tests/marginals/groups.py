@@ -51,6 +51,22 @@ def make_halves(spans: tuple[Span, ...], *, cells: Sequence[int]) -> Coarsening:
     return Coarsening(spans=spans, parts=tuple(parts))
 
 
+def group_codes(cells: npt.NDArray[np.integer], groups: npt.NDArray[np.integer], *, stddev: float) -> AttributeGroups:
+    """Codes in groups, as often as the cells of rows have them. Shapes: `groups` (codes,), none without a row."""
+    counts = np.bincount(cells, minlength=len(groups)).astype(float)
+    sums = np.bincount(groups, counts)
+    return AttributeGroups(
+        cells=len(groups),
+        starts=np.arange(len(groups)),
+        groups=groups.astype(np.int32),
+        weights=counts / sums[groups],
+        probabilities=sums / sums.sum(),
+        counts=sums,
+        stddevs=np.full(len(sums), stddev),
+        codes=len(groups),
+    )
+
+
 def replace_row(groups: npt.NDArray[np.int32], row: int, *, by: Sequence[int]) -> npt.NDArray[np.int32]:
     """Gives the rows with one of them replaced."""
     other = groups.copy()

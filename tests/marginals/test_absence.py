@@ -11,7 +11,7 @@ from dpwgan.marginals.absence import Absence, flag_missing
 from dpwgan.marginals.absence_questions import ABSENCE, Question, ask_for_absence, list_questions
 from dpwgan.marginals.anchor import FittedAnchor, fit_anchor
 from dpwgan.marginals.anchor_plan import AnchorSettings, plan_anchor
-from dpwgan.marginals.coarsening import GROUPS, AttributeGroups, Coarsening
+from dpwgan.marginals.coarsening import GROUPS, Coarsening
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.measurements import GroupedRows
 from dpwgan.marginals.queries import ANSWER_LABEL, SELECTION_LABEL, SELECTION_SENSITIVITY, plan_queries
@@ -21,6 +21,7 @@ from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.rows import Rows
 from dpwgan.table.schema import CategoricalColumn, Schema
 from tests.ledgers import Watcher, open_ledger, watch_reads
+from tests.marginals.groups import group_codes
 from tests.methods.runs import reserve
 from tests.plans import make_terms
 from tests.rows import hold
@@ -58,24 +59,10 @@ def make_visits(records: int, *, seed: int = 0, apart: float = 0.0, by_chance: b
 
 def coarsen(encoded: EncodedTable, *, stddev: float = 5.0) -> Coarsening:
     """A group of each value, and of all that is missing one or two."""
-    parts = []
-    for place in range(COLUMNS):
-        groups = np.arange(VALUES) if place == NEVER else np.array([0, 1, 2, 3, 3 + place % 2])
-        counts = np.bincount(encoded.codes[:, place], minlength=len(groups)).astype(float)
-        sums = np.bincount(groups, counts)
-        parts.append(
-            AttributeGroups(
-                cells=len(groups),
-                starts=np.arange(len(groups)),
-                groups=groups.astype(np.int32),
-                weights=np.maximum(counts, 1) / np.bincount(groups, np.maximum(counts, 1))[groups],
-                probabilities=sums / sums.sum(),
-                counts=sums,
-                stddevs=np.full(len(sums), stddev),
-                codes=len(groups),
-            )
-        )
-    return Coarsening(spans=SPANS, parts=tuple(parts))
+    groups = [np.array([0, 1, 2, 3, 3 + place % 2]) for place in range(COLUMNS)]
+    groups[NEVER] = np.arange(VALUES)
+    parts = tuple(group_codes(encoded.codes[:, place], own, stddev=stddev) for place, own in enumerate(groups))
+    return Coarsening(spans=SPANS, parts=parts)
 
 
 def group(encoded: EncodedTable, coarsening: Coarsening) -> Rows[GroupedRows]:

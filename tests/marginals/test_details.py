@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from dpwgan.marginals import details
-from dpwgan.marginals.coarsening import GROUPS, AttributeGroups, Coarsening
+from dpwgan.marginals.coarsening import GROUPS, Coarsening
 from dpwgan.marginals.details import DETAILS, Details, ask_for_details, find_codes
 from dpwgan.marginals.hanging import hangs_on, put_in_order
 from dpwgan.marginals.measurements import GroupedRows
@@ -18,6 +18,7 @@ from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.rows import Rows
 from dpwgan.table.schema import CategoricalColumn, Schema
 from tests.ledgers import Watcher, open_ledger
+from tests.marginals.groups import group_codes
 from tests.rows import hold
 
 CODES, DISTRICTS, GROUPS_OF_CODES = 12, 6, 4
@@ -43,23 +44,8 @@ def make_places(records: int, *, seed: int = 0) -> EncodedTable:
 def coarsen_places(encoded: EncodedTable) -> Coarsening:
     """Groups of three counties or of two districts each, no two of which are neighbours; others by themselves."""
     groups = [np.arange(CODES) % GROUPS_OF_CODES, np.arange(DISTRICTS) % 3, np.arange(3), np.arange(2)]
-    parts = []
-    for place, group in enumerate(groups):
-        counts = np.bincount(encoded.codes[:, place], minlength=len(group)).astype(float)
-        sums = np.bincount(group, counts)
-        parts.append(
-            AttributeGroups(
-                cells=len(group),
-                starts=np.arange(len(group)),
-                groups=group.astype(np.int32),
-                weights=counts / sums[group],
-                probabilities=sums / sums.sum(),
-                counts=sums,
-                stddevs=np.ones(len(sums)),
-                codes=len(group),
-            )
-        )
-    return Coarsening(spans=SPANS, parts=tuple(parts))
+    parts = tuple(group_codes(encoded.codes[:, place], group, stddev=1.0) for place, group in enumerate(groups))
+    return Coarsening(spans=SPANS, parts=parts)
 
 
 def make_codes(encoded: EncodedTable, coarsening: Coarsening) -> npt.NDArray[np.float32]:

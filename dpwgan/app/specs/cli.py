@@ -100,8 +100,9 @@ def _draft(arguments: argparse.Namespace) -> None:
         for name in {*owners}.intersection(waived):  # somebody's number has no place in what is published
             draft[name], why[name] = dict(told.get(name, {"type": None})), "whose a row is?"
             waived.remove(name)
-        empty = {name for frame in table.frames() for name in frame.columns if (frame[name] == "").any()}
-        full = [name for name in table.header if draft[name].get("optional") and name not in empty]
+        if full := [name for name in table.header if told.get(name, {}).get("optional")]:
+            empty = {name for frame in table.frames() for name in full if (frame[name] == "").any()}
+            full = [name for name in full if name not in empty]
         parts, later = find_ties({name: draft[name] for name in table.header}, table.frames())
         ties = [f"{quote(other)} begins with {quote(name)}" for name, other in parts.items()]
         ties += [f"{quote(name)} is not before {quote(other)}" for name, other in later.items()]
