@@ -8,7 +8,6 @@ Privacy: of rows `ask_for_absence` reads the scores of candidates made of releas
 mechanism, and the counts of the one selected, through the Gaussian mechanism; the rest is post-processing.
 """
 
-import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -20,7 +19,8 @@ import numpy.typing as npt
 from dpwgan.marginals.absence import Absence, Set, flag_missing
 from dpwgan.marginals.coarsening import Coarsening
 from dpwgan.marginals.measurements import GroupedRows
-from dpwgan.marginals.queries import ANSWER_LABEL, SELECTION_LABEL, expect_gains
+from dpwgan.marginals.queries import ANSWER_LABEL
+from dpwgan.marginals.questions import Questions
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.rows import Rows, Sum
 from dpwgan.table.storage import cut
@@ -122,25 +122,17 @@ def ask_for_absence(
     stddev = ledger.find(ANSWER_LABEL).stddev
     questions = list_questions(coarsening, records=records, stddev=stddev)
     expected = {question: question.expect(records) for question in questions}
-    left, sets = list(questions), list[Set]()
+    sets = list[Set]()
 
-    @functools.cache
-    def count() -> dict[Question, Counts]:
-        flags = [[(at, flag_missing(coarsening, at).tolist()) for at in question.attributes] for question in questions]
-        ends = np.cumsum([question.cells for question in questions])[:-1]
-        return dict(zip(questions, np.split(rows.sum(ABSENCE, argument=flags), ends), strict=True))
+    def count() -> Counts:
+        flags = [[(at, flag_missing(coarsening, at).tolist()) for at in question.attributes] for question in expected]
+        return rows.sum(ABSENCE, argument=flags)
 
-    def score() -> list[float]:
-        errors = {question: np.abs(count()[question] - expected[question]) for question in left}
-        return [float(expect_gains(errors[each], expected[each], stddev=stddev).sum()) for each in left]
-
-    def get(question: Question) -> Counts:
-        return count()[question]
-
-    asked = min(times, len(questions))
+    looks = Questions({question: (question.cells,) for question in expected}, count, ledger=ledger)
+    asked = min(times, len(expected))
     for _ in range(asked):
-        question = left.pop(ledger.select(SELECTION_LABEL, score))
-        answer = ledger.release(ANSWER_LABEL, functools.partial(get, question)).values.astype(np.float64)
+        question, answer = looks.ask(expected)
+        del expected[question]
         together = _find_together(answer, question, records=records, stddev=stddev)
         sets += [together] if together else []
     return Absence(tuple(sets), asked, {place: flag_missing(coarsening, place) for each in sets for place in each})

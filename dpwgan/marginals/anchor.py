@@ -15,10 +15,12 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
+from dpwgan.marginals import comparison_questions, day_lifts
 from dpwgan.marginals.anchor_plan import ONE_WAYS_LABEL, AnchorDesign
 from dpwgan.marginals.code_information import CodeInformation
-from dpwgan.marginals.comparison_questions import DRAFTED_ROWS, ask_for_comparisons
-from dpwgan.marginals.comparisons import Comparisons
+from dpwgan.marginals.comparison_questions import ask_for_comparisons
+from dpwgan.marginals.comparisons import Comparisons, find_parents
+from dpwgan.marginals.day_lifts import DayLifts, ask_for_day_lifts
 from dpwgan.marginals.details import Details, ask_for_details, find_codes
 from dpwgan.marginals.emptiness import find_empty
 from dpwgan.marginals.groups import GroupLayout, Marginal
@@ -39,7 +41,7 @@ from dpwgan.table.rows import Rows
 
 Progress = Callable[[int, int, float], None]
 
-_CORRELATIONS_ACT, _DETAILS_ACT, _COMPARISONS_ACT = "correlations", "details", "comparisons"
+_CORRELATIONS_ACT, _DETAILS_ACT, _DAYS_ACT, _COMPARISONS_ACT = "correlations", "details", "days", "comparisons"
 # What mass on combinations that a rule forbids weighs: so many times what it costs to be a stddev off an answer there.
 # More would keep codes of two kinds from ever changing places, and what is left is mended in each code's rows.
 _FORBIDDEN_WEIGHT = 5.0
@@ -49,7 +51,7 @@ _FORBIDDEN_WEIGHT = 5.0
 class FittedAnchor:
     """A generator fitted to its releases, by `losses`. `table` is for further discriminators, its rows never for the
     output. `is_short`: whether the fit was one of few steps, by plan. `details` tell codes apart within their groups,
-    `comparisons` say how numbers compare.
+    `day_lifts` days, `comparisons` say how numbers compare.
     """
 
     table: ReleasedTable
@@ -57,6 +59,7 @@ class FittedAnchor:
     generator: CodeGenerator
     is_short: bool = False
     details: Details = field(default_factory=Details)
+    day_lifts: DayLifts = field(default_factory=DayLifts)
     comparisons: Comparisons = field(default_factory=Comparisons)
 
     def make_pure(self, probabilities: Probabilities) -> Probabilities:
@@ -80,6 +83,7 @@ class FittedAnchor:
             barred=table.absence.find_zeros(with_first=True),
             answers=table.find_missed(probabilities) if self.is_short else {},
             details=self.details,
+            day_lifts=self.day_lifts,
             comparisons=self.comparisons,
         )
 
@@ -145,7 +149,7 @@ def fit_anchor(
     least_count = design.least_count / math.sqrt(design.answers_a_detail)
     detailed = find_codes(table.coarsening, design.detailed, records=table.records, least_count=least_count)
     details = min(design.details, design.answers_a_detail * len(detailed))
-    questions = design.queries - details - table.absence.asked
+    questions = design.queries - details - design.day_questions - table.absence.asked
     if design.kind == "queries":
         logits = _play_rounds(
             table,
@@ -173,29 +177,49 @@ def fit_anchor(
         threads=threads,
         meanwhile=meanwhile,
     )
-    known = Details()
+    told = Details()
     if details and not ledger.journal.has_lost(_DETAILS_ACT):
         ask = partial(ask_for_details, table.rows, table.coarsening, generator.probabilities(), records=table.records)
         kept = ledger.keep(
             _DETAILS_ACT, lambda: ask(codes=detailed, times=details, ledger=ledger).pack(), dispensable=True
         )
-        known = Details.unpack(kept)
-    fitted = FittedAnchor(table=table, losses=losses, generator=generator, is_short=design.is_short, details=known)
-    if not design.compared:
+        told = Details.unpack(kept)
+    fitted = FittedAnchor(table=table, losses=losses, generator=generator, is_short=design.is_short, details=told)
+    return _ask_within_groups(fitted, rows, design, rng=rng, ledger=ledger)
+
+
+def _ask_within_groups(
+    fitted: FittedAnchor, rows: Rows[EncodedTable], design: AnchorDesign, *, rng: np.random.Generator, ledger: Ledger
+) -> FittedAnchor:
+    """Asks how numbers compare, and on which days what happens: what rows of the fitted codes do not show."""
+    table = fitted.table
+    if not (design.day_questions or design.compared):
         return fitted
     drafting = np.random.default_rng(rng.integers(2**63))
-    if ledger.journal.has_lost(_COMPARISONS_ACT):
-        return fitted
+
+    def draft(records: int) -> EncodedTable:
+        pure = fitted.make_pure(fitted.generator.probabilities())
+        sampler = MixtureSampler(probabilities=pure, coarsening=table.coarsening)
+        return sampler.draw_cells(sampler.draft(records, rng=drafting).groups, rng=drafting)
 
     def compare() -> Arrays:
-        pure = fitted.make_pure(generator.probabilities())
-        sampler = MixtureSampler(probabilities=pure, coarsening=table.coarsening)
-        drafted = sampler.draw_cells(sampler.draft(DRAFTED_ROWS, rng=drafting).groups, rng=drafting)
-        ask = partial(ask_for_comparisons, rows, table.coarsening, drafted, ledger=ledger)
-        return ask(numbers=design.compared, records=table.records, times=design.comparisons, rng=drafting).pack()
+        drafted = draft(comparison_questions.DRAFTED_ROWS)
+        ask = partial(ask_for_comparisons, rows, table.coarsening, drafted, records=table.records, ledger=ledger)
+        return ask(numbers=design.compared, times=design.comparisons, rng=drafting).pack()
 
-    kept = ledger.keep(_COMPARISONS_ACT, compare, dispensable=True)
-    return replace(fitted, comparisons=Comparisons.unpack(kept))
+    def tell_days() -> Arrays:
+        drafted = draft(day_lifts.DRAFTED_ROWS)
+        ask = partial(ask_for_day_lifts, rows, table.coarsening, drafted, records=table.records, ledger=ledger)
+        compared = find_parents(fitted.comparisons.shares)
+        return ask(dates=design.dates, but=compared, times=design.day_questions, rng=drafting).pack()
+
+    if design.compared and not ledger.journal.has_lost(_COMPARISONS_ACT):
+        kept = ledger.keep(_COMPARISONS_ACT, compare, dispensable=True)
+        fitted = replace(fitted, comparisons=Comparisons.unpack(kept))
+    if design.day_questions and not ledger.journal.has_lost(_DAYS_ACT):
+        kept = ledger.keep(_DAYS_ACT, tell_days, dispensable=True)
+        fitted = replace(fitted, day_lifts=DayLifts.unpack(kept))
+    return fitted
 
 
 def _correlate(table: ReleasedTable, places: Sequence[int], *, ledger: Ledger) -> RankCorrelations:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dpwgan.marginals.comparison_questions import COMPARISON_ANSWER_LABEL, COMPARISON_SELECTION_LABEL, find_compared
+from dpwgan.marginals.day_lifts import MOST_COLUMNS, find_dates
 from dpwgan.marginals.merging import MOST_CELLS
 from dpwgan.marginals.one_ways import OneWayPlan, plan_one_ways
 from dpwgan.marginals.pairs import plan_moments
@@ -19,6 +20,7 @@ from dpwgan.privacy.events import Gaussian
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import AccountantChoice, Terms
 from dpwgan.table.encoded import TableShape
+from dpwgan.table.schema import DAYS, WHOLE
 
 Kind = Literal["queries", "moments", "one-ways"]
 Noise = Literal["laplace", "gaussian"]
@@ -41,6 +43,8 @@ _LEAST_STDDEVS = 3.0
 _MOST_GROUPS, _MOST_GROUPS_OF_ALL = 512, 4_096
 # Of columns whose codes share groups these are told apart by so many rounds each; by one of so many rounds, at most.
 _ANSWERS_A_DETAIL, _ROUNDS_A_DETAIL = 4, 4
+# Days of the week are told apart by one of so many rounds, at most.
+_ROUNDS_A_DAY = 6
 # Which columns are missing together is asked so often at most, by one of so many questions each.
 _MOST_ABSENCES, _QUESTIONS_AN_ABSENCE = 4, 8
 # Numbers of more levels than there may be groups are compared with others, so often at most. What is looked for is of
@@ -151,6 +155,16 @@ class AnchorDesign:
         return min(_ANSWERS_A_DETAIL * len(self.detailed), self.rounds // _ROUNDS_A_DETAIL)
 
     @property
+    def dates(self) -> tuple[int, ...]:
+        """The attributes that are days, which may be told apart by what else a row says."""
+        return find_dates(self.one_way_plan.attributes)
+
+    @property
+    def day_questions(self) -> int:
+        """How many rounds tell days apart."""
+        return min(min(MOST_COLUMNS, self.attributes - 1) * len(self.dates), self.rounds // _ROUNDS_A_DAY)
+
+    @property
     def absences(self) -> int:
         """How many questions are which columns are missing together, if released counts leave any that may be."""
         missing = sum(attribute.missing > 0 for attribute in self.one_way_plan.attributes)
@@ -163,8 +177,14 @@ class AnchorDesign:
 
     @property
     def comparisons(self) -> int:
-        """How often it is asked how a number compares with others: for each but one, on which all others may hang."""
-        return min(_MOST_COMPARISONS, max(0, len(self.compared) - 1))
+        """How often it is asked how a number compares with others: for each but one, on which all others may hang.
+
+        Days may be so many after others as a number says, which is asked once more.
+        """
+        facts = self.one_way_plan.attributes
+        days = any(each.unit == DAYS and place in self.compared for place, each in enumerate(facts))
+        more = days and any(each.unit == WHOLE for each in facts)
+        return min(_MOST_COMPARISONS, max(0, len(self.compared) - 1) + more)
 
     @property
     def _cost_of_questions(self) -> float:

@@ -7,7 +7,6 @@ Privacy: of rows `ask_for_comparisons` reads the scores of candidates made of re
 mechanism, and the counts of the one selected, through the Gaussian mechanism; the rest is post-processing.
 """
 
-import functools
 import itertools
 import math
 from collections import defaultdict
@@ -24,6 +23,7 @@ from dpwgan.marginals.comparisons import (
     DIFFERENCE,
     POWERS,
     SIGNS,
+    SUM,
     Comparison,
     Comparisons,
     Counts,
@@ -38,7 +38,7 @@ from dpwgan.marginals.comparisons import (
 from dpwgan.marginals.denoising import draw_towards
 from dpwgan.marginals.hanging import hangs_on
 from dpwgan.marginals.layout import Attribute
-from dpwgan.marginals.queries import expect_gains
+from dpwgan.marginals.questions import Questions
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.encoded import EncodedTable
@@ -123,50 +123,41 @@ def ask_for_comparisons(
       have sensitivity 1 under zero-out (2 under replace-one), counts 1 (sqrt 2).
     Source: as `QueryDiscriminator`.
     """
-    stddev = ledger.find(COMPARISON_ANSWER_LABEL).stddev
     every = list(_list_candidates(drafted, coarsening, numbers, records))
     if not every:
         # As where cents have few groups, and whole numbers many: none may be drawn again.
         return Comparisons()
-    ends = np.cumsum([each.width * _count_groups(coarsening, each.by) for each in every])[:-1]
 
-    def split(flat: Counts) -> dict[Comparison, Counts]:
-        return {each: own.reshape(-1, each.width) for each, own in zip(every, np.split(flat, ends), strict=True)}
+    def count() -> Counts:
+        named = [list(each) for each in every]
+        return rows.sum(COMPARISONS, argument={"coarsening": coarsening.to_document(), "comparisons": named})
+
+    shapes = {each: (_count_groups(coarsening, each.by), each.width) for each in every}
+    labels = (COMPARISON_SELECTION_LABEL, COMPARISON_ANSWER_LABEL)
+    questions = Questions(shapes, count, ledger=ledger, labels=labels)
+    stddev = questions.stddev
+    shares, answers = dict[Comparison, Shares](), defaultdict[Comparison, list[Counts]](list)
+    before = dict[Comparison, Counts]()
 
     def expect() -> dict[Comparison, Counts]:
         drawn = replace(drafted, codes=drafted.codes.copy(), numbers=drafted.numbers.copy())
         Comparisons(shares).redraw(drawn, coarsening, rng=rng)
-        return split(_count(drawn, coarsening, every) * (records / drafted.records))
-
-    shares, answers = dict[Comparison, Shares](), defaultdict[Comparison, list[Counts]](list)
-    before = dict[Comparison, Counts]()
-
-    @functools.cache
-    def count() -> dict[Comparison, Counts]:
-        named = [list(each) for each in every]
-        return split(rows.sum(COMPARISONS, argument={"coarsening": coarsening.to_document(), "comparisons": named}))
-
-    def score() -> list[float]:
-        errors = {each: np.abs(count()[each] - expected[each]) for each in left}
-        return [float(expect_gains(errors[each], expected[each], stddev=stddev).sum()) for each in left]
-
-    def get(asked: Comparison) -> Counts:
-        return count()[asked]
+        return questions.split(_count(drawn, coarsening, every) * (records / drafted.records))
 
     for _ in range(times):
         parents, expected, owners = find_parents(shares), expect(), {each.own for each in answers}
         left = [each for each in every if each.own not in owners and _is_free(parents, each)]
+        left += [each for each in every if any(_refines(each, known, parents) for known in shares)]
         left = left or [each for each in answers if each in shares or _is_free(parents, each)] or every
-        asked = left[ledger.select(COMPARISON_SELECTION_LABEL, score)]
-        noisy = ledger.release(COMPARISON_ANSWER_LABEL, functools.partial(get, asked))
-        answers[asked].append(noisy.values.astype(np.float64))
+        asked, answer = questions.ask({each: expected[each] for each in left})
+        answers[asked].append(answer)
         mean, of_mean = np.mean(answers[asked], axis=0), stddev / math.sqrt(len(answers[asked]))
         # Rows that keep to earlier answers say nothing of what was expected without them.
         first = before.setdefault(asked, expected[asked])
         found = _find_shares(mean, first, stddev=of_mean)
         totals = first.sum(axis=1, keepdims=True)
         if np.abs(found * totals - first).sum() / 2 >= _LEAST_MOVED * max(1.0, totals.sum()):
-            shares[asked] = found
+            shares = {each: own for each, own in shares.items() if each.own != asked.own} | {asked: found}
         else:
             shares.pop(asked, None)
     return Comparisons(shares)
@@ -177,6 +168,13 @@ def _is_free(parents: Mapping[int, Sequence[int]], asked: Comparison) -> bool:
     if asked.own in parents or any(hangs_on(parents, parent, asked.own) for parent in asked.parents):
         return False
     return asked.sides.how != DIFFERENCE or asked.others[0] in parents
+
+
+def _refines(asked: Comparison, known: Comparison, parents: Mapping[int, Sequence[int]]) -> bool:
+    """Whether a number is held against more parts than it was, as a day against another one and the days between."""
+    others = {own: of_own for own, of_own in parents.items() if own != asked.own}
+    has_more = asked.sides.how == SUM and set(known.others) < set(asked.others)
+    return asked.own == known.own and has_more and _is_free(others, asked)
 
 
 def _find_shares(noisy: Counts, expected: Counts, *, stddev: float) -> Shares:
@@ -228,7 +226,10 @@ def _list_candidates(
     numbers = {place: Number.of(facts[place], facts[place].find_cells(drafted)) for place in places}
     search = Search(facts=facts, sizes=coarsening.sizes, compared=compared, drafted=numbers)
     most = int(np.clip(_MOST_COUNTED / (_COLUMNS * max(1.0, records)), 1, _CANDIDATES))
-    for sides in search.find_nearest(most):
+    nearest = search.find_nearest(most)
+    later = [sides for sides in search.list_days_after(nearest) if sides not in nearest]
+    yield from (Comparison(sides, ALL, POWERS) for sides in later[: int(_MOST_COUNTED / max(1.0, records))])
+    for sides in nearest:
         gaps, rows = find_gaps(numbers, sides, facts)
         strengths = np.full(len(facts), -1.0)
         for by, size in enumerate(coarsening.sizes):

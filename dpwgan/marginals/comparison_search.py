@@ -58,9 +58,21 @@ class Search:
                 found.append(sides)
         return found
 
+    def list_days_after(self, nearest: Sequence[Sides]) -> Iterator[Sides]:
+        """Days that are held against one other, with any number that may say how many days later they are.
+
+        Groups of days are too wide for drafted rows to show which does.
+        """
+        for sides in nearest:
+            if self.facts[sides.own].unit == DAYS and len(sides.others) == 1:
+                for place in self._factors:
+                    longer = sides._replace(others=(*sides.others, place))
+                    if self._may_be_held(sides.own, place) and longer.is_countable(self.facts):
+                        yield longer
+
     @cached_property
     def _factors(self) -> list[int]:
-        """The numbers that may say how often another one is taken."""
+        """The numbers that may say how often another one is taken, or how many days later a day is."""
         return [place for place in self.drafted if self.facts[place].unit == WHOLE]
 
     @cached_property
@@ -92,7 +104,9 @@ class Search:
         others = [place for place in self.compared if self._may_be_held(own, place)]
         alike = [place for place in others if facts[place].kind == facts[own].kind]
         # A day is another one, and numbers of days after it.
-        added = [place for place in others if facts[place].unit == WHOLE] if facts[own].unit == DAYS else alike
+        added = (
+            [place for place in self._factors if self._may_be_held(own, place)] if facts[own].unit == DAYS else alike
+        )
         distances = dict(zip(alike, _measure(values[own], map(values.__getitem__, alike)).tolist(), strict=True))
         yield from ((Sides(own, (place,)), distance) for place, distance in distances.items())
         singles = sorted(alike, key=distances.__getitem__)[:_SINGLES]

@@ -7,7 +7,7 @@ Privacy: post-processing of released shares.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -154,10 +154,20 @@ class Comparisons:
             for asked, shares in self.shares.items()
         )
 
-    def redraw(self, encoded: EncodedTable, coarsening: Coarsening, *, rng: np.random.Generator) -> None:
-        """Draws numbers again, so that they compare as often as the shares have it."""
+    def redraw(
+        self,
+        encoded: EncodedTable,
+        coarsening: Coarsening,
+        *,
+        rng: np.random.Generator,
+        kept: Collection[int] = (),
+    ) -> None:
+        """Draws numbers again, so that they compare as often as the shares have it.
+
+        Those of `kept` attributes as they are, unless they are what is compared.
+        """
         parents, facts, parts = find_parents(self.shares), coarsening.attributes, coarsening.parts
-        known: set[int] = set()
+        known = set(kept)
         by_own = {asked.own: asked for asked in self.shares}
         for asked in map(by_own.__getitem__, put_in_order(parents)):
             own, shares = facts[asked.own], self.shares[asked].astype(np.float64)

@@ -23,6 +23,8 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 _WEEKDAYS, _ALL_PLACES = 7, (True,) * 3
+NO_PLACES = (False,) * 3
+"""No place in the month makes a kind."""
 DAY_KINDS = _WEEKDAYS + len(_ALL_PLACES)
 """Monday to Sunday, the first, the 15th and the last of a month."""
 

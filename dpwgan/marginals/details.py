@@ -11,7 +11,7 @@ import functools
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,13 +19,13 @@ import numpy.typing as npt
 
 from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
 from dpwgan.marginals.denoising import draw_to_multiples
-from dpwgan.marginals.draws import draw_by_odds
+from dpwgan.marginals.draws import trade_cells
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.hanging import hangs_on, put_in_order
 from dpwgan.marginals.loss import Probabilities
 from dpwgan.marginals.markov_tree import Edge
 from dpwgan.marginals.measurements import GroupedRows, answer_pairs
-from dpwgan.marginals.queries import ANSWER_LABEL, SELECTION_LABEL, expect_gains
+from dpwgan.marginals.questions import Questions
 from dpwgan.marginals.settled import draw_to_columns
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.encoded import EncodedTable
@@ -42,8 +42,6 @@ _CANDIDATES = 8
 _LEAST_SHARE = 0.05
 # Of so many rows codes are shared out at once, times all categories: odds are in memory a few times.
 _MOST_ODDS = 1 << 22
-# So many times odds of rows are set right by what each code should have.
-_TURNS = 20
 # What a lift is at least, and one over it at most, so that all rows find a code; and what is expected at least, in
 # counts, to be divided by.
 _LEAST_LIFT = 1e-2
@@ -110,9 +108,12 @@ class Details:
         for own in put_in_order(_find_parents(self.lifts)):
             kind, other = (_Categories(coarsening.parts[at], self.codes.get(at)) for at in (own, by[own]))
             cells, others = (coarsening.attributes[at].find_cells(encoded) for at in (own, by[own]))
-            drawn, found, lifts = cells.copy(), other.find(others), self.lifts[own, by[own]]
+            # All other codes of a group are one kind, of which nothing is known.
+            lifts = np.insert(self.lifts[own, by[own]], 0, 1.0, axis=0).T
+            drawn, found, kinds = cells.copy(), other.find(others), np.maximum(kind.find(cells) - kind.part.size + 1, 0)
             for rows in cut(len(cells), size=max(1, _MOST_ODDS // kind.count)):
-                drawn[rows] = _share_out(cells[rows], kind, found[rows], lifts, rng=rng)
+                groups = kind.part.groups[cells[rows]].astype(np.int64)
+                drawn[rows] = trade_cells(cells[rows], groups, kinds[rows], found[rows], lifts, rng=rng)
             coarsening.attributes[own].put_cells(drawn, into=encoded)
 
 
@@ -141,15 +142,6 @@ class _Categories:
         found = self.part.groups.astype(np.int64)
         found[self.codes] = self.part.size + np.arange(len(self.codes))
         return found
-
-    def draw_others(self, groups: Integers, *, rng: np.random.Generator) -> Integers:
-        """Draws, of each group, a code without a category of its own. Shapes: (n,)."""
-        weights = self.part.weights.copy()
-        weights[self.codes] = 0.0
-        sums = np.bincount(self.part.groups, weights, minlength=self.part.size)[self.part.groups]
-        # A group that has no other code is not drawn from.
-        others = np.where(sums > 0, weights / np.where(sums > 0, sums, 1.0), self.part.weights)
-        return replace(self.part, weights=others).draw_cells(groups.astype(np.int32), rng=rng)
 
     @functools.cached_property
     def weights(self) -> Counts:
@@ -219,34 +211,24 @@ def ask_for_details(
     Shapes: `probabilities` (codes, width).
     Source: as `QueryDiscriminator`.
     """
-    stddev, answers = ledger.find(ANSWER_LABEL).stddev, defaultdict[Edge, list[Counts]](list)
+    answers = defaultdict[Edge, list[Counts]](list)
     kinds = [_Categories(part, codes.get(place)) for place, part in enumerate(coarsening.parts)]
     left = list(_list_candidates(kinds, probabilities, rows.own.layout))
     expected = {pair: records * _expect(kinds, probabilities, pair, rows.own.layout) for pair in left}
 
-    @functools.cache
-    def count() -> dict[Edge, Counts]:
+    def count() -> Counts:
         named = {str(place): kinds[place].find(np.arange(kinds[place].part.cells)).tolist() for place in codes}
-        flat = rows.sum(DETAILS, argument={"categories": named, "pairs": list(expected)})
-        ends = np.cumsum([cells.size for cells in expected.values()])[:-1]
-        return {
-            pair: own.reshape(expected[pair].shape) for pair, own in zip(expected, np.split(flat, ends), strict=True)
-        }
+        return rows.sum(DETAILS, argument={"categories": named, "pairs": list(expected)})
 
-    def score() -> list[float]:
-        errors = {pair: np.abs(count()[pair] - expected[pair]) for pair in left}
-        of_mean = stddev / math.sqrt(max(1, times // len(codes)))
-        return [float(expect_gains(errors[pair], expected[pair], stddev=of_mean).sum()) for pair in left]
-
-    def get(pair: Edge) -> Counts:
-        return count()[pair]
-
+    questions = Questions({pair: cells.shape for pair, cells in expected.items()}, count, ledger=ledger)
+    stddev = questions.stddev
     for _ in range(times):
         parents = _find_parents(answers)
         free = [pair for pair in left if pair[0] not in parents and not hangs_on(parents, pair[1], pair[0])]
         left = free or [min(answers, key=lambda pair: len(answers[pair]))]
-        pair = left[ledger.select(SELECTION_LABEL, score)]
-        answers[pair].append(ledger.release(ANSWER_LABEL, functools.partial(get, pair)).values.astype(np.float64))
+        of_mean = stddev / math.sqrt(max(1, times // len(codes)))
+        pair, answer = questions.ask({pair: expected[pair] for pair in left}, stddev=of_mean)
+        answers[pair].append(answer)
     return Details(codes, {pair: _lift(own, expected[pair], stddev=stddev) for pair, own in answers.items()})
 
 
@@ -280,33 +262,3 @@ def _expect(kinds: Sequence[_Categories], probabilities: Probabilities, pair: Ed
     cells = groups[np.ix_(own.groups[size:], other.groups)]
     expected: Counts = cells * np.outer(own.weights[size:], other.weights)
     return expected
-
-
-def _share_out(cells: Integers, kind: _Categories, by: Integers, lifts: Lifts, *, rng: np.random.Generator) -> Integers:
-    """Draws codes again for rows of groups of several: each as often as its share of its group has it.
-
-    Shapes: `cells` and `by` (n,), of each row its cell and the other column's category.
-    Source: Deming and Stephan 1940 (iterative proportional fitting).
-    """
-    drawn, groups, size = cells.copy(), kind.part.groups[cells], kind.part.size
-    # Of each of these groups its categories side by side: the codes, and all others of it as one.
-    of_codes = kind.groups[size:]
-    numbers, order = np.bincount(of_codes, minlength=size), np.argsort(of_codes, kind="stable")
-    members = np.repeat(np.arange(size)[:, np.newaxis], numbers.max() + 1, axis=1)
-    members[of_codes[order], np.arange(len(order)) - (np.cumsum(numbers) - numbers)[of_codes[order]]] = size + order
-    rows = np.flatnonzero(numbers[groups] > 0)
-    own = members[groups[rows]]
-    # What is beyond them is of the group as a whole as well, and counted once.
-    odds = kind.weights[own] * (np.arange(own.shape[1]) <= numbers[groups[rows], np.newaxis])
-    odds *= np.vstack([np.ones_like(lifts[:1]), lifts])[np.maximum(own - size + 1, 0), by[rows, np.newaxis]]
-    wanted = np.bincount(groups[rows], minlength=size)[kind.groups] * kind.weights
-    for _ in range(_TURNS):
-        odds /= odds.sum(axis=1, keepdims=True)
-        sums = np.bincount(own.ravel(), odds.ravel(), minlength=kind.count)
-        odds *= np.divide(wanted, sums, out=np.ones_like(wanted), where=sums > 0)[own]
-    places = np.arange(len(rows))
-    picked = own[places, draw_by_odds(odds, places, rng=rng)]
-    of_code = picked >= size
-    drawn[rows[of_code]] = kind.codes[picked[of_code] - size]
-    drawn[rows[~of_code]] = kind.draw_others(picked[~of_code], rng=rng)
-    return drawn

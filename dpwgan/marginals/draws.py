@@ -7,6 +7,9 @@ import numpy.typing as npt
 
 Integers = npt.NDArray[np.int64]
 
+# So many times odds of rows are set right by what each kind should have.
+_TURNS = 20
+
 
 def draw_by_odds(odds: npt.NDArray[np.floating[Any]], rows: Integers, *, rng: np.random.Generator) -> Integers:
     """Draws a category by the odds of each row that is named. Shapes: `odds` (m, categories); `rows` (n,), to (n,)."""
@@ -24,3 +27,69 @@ def find_on_scale(odds: npt.NDArray[np.floating[Any]], rows: Integers, points: n
     limits += np.arange(len(limits))[:, np.newaxis]
     found = np.searchsorted(limits.ravel(), points, side="right") - rows * odds.shape[1]
     return np.clip(found, 0, odds.shape[1] - 1)
+
+
+class SystematicDraws:
+    """Draws for rows in groups, evenly spread within each group, from one table after the other.
+
+    Each row's category has the stated distribution; together the rows of a group hold each category as often as
+    expected, give or take one.
+    Source: Madow and Madow 1944 (systematic sampling).
+    """
+
+    def __init__(self, groups: npt.NDArray[np.int64], *, count: int) -> None:
+        """Takes the group of every row, (n,), and how many groups there are."""
+        self._groups = groups
+        sizes = np.bincount(groups, minlength=count)
+        # Groups in order: in that order the search below goes from one end of its scale to the other.
+        self._rising = np.repeat(np.arange(count), sizes)
+        self._shares = 1.0 / np.maximum(sizes, 1)
+        firsts = np.cumsum(sizes) - sizes
+        ranks = np.arange(len(groups)) - firsts[self._rising]
+        self._begins = self._rising + ranks * self._shares[self._rising]
+
+    def draw(self, table: npt.NDArray[np.float64], *, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        """Draws a category for every row. Shapes: `table` (groups, categories), rows adding to 1; the result (n,)."""
+        # Rows within a group in random order, and groups in order: one sort instead of two.
+        order = np.argsort(self._groups + rng.random(len(self._groups)))
+        points = self._begins + (self._shares * rng.random(len(table)))[self._rising]
+        drawn = np.empty(len(order), np.int64)
+        drawn[order] = find_on_scale(table, self._rising, points)
+        return drawn
+
+
+def trade_cells(
+    cells: Integers,
+    groups: Integers,
+    kinds: Integers,
+    conditions: Integers,
+    lifts: npt.NDArray[np.floating[Any]],
+    *,
+    rng: np.random.Generator,
+) -> Integers:
+    """Has rows trade cells within their groups, so that the kinds of these go with conditions that rows meet.
+
+    A kind is as many times as likely as its lift says, but that each group has of each kind what it had, but for what
+    cannot be shared out evenly. Lifts are above 0. Shapes: (n,) each; `lifts` (conditions, kinds).
+    Source: Deming and Stephan 1940 (iterative proportional fitting).
+    """
+    own, places, counts = np.unique(groups * lifts.shape[1] + kinds, return_inverse=True, return_counts=True)
+    of_group, kind = np.divmod(own, lifts.shape[1])
+    rows, row_of, many = np.unique(groups * len(lifts) + conditions, return_inverse=True, return_counts=True)
+    group, condition = np.divmod(rows, len(lifts))
+    # Of each group its kinds side by side.
+    starts, ends = (np.searchsorted(of_group, group, side=side) for side in ("left", "right"))
+    members = starts[:, np.newaxis] + np.arange((ends - starts).max(initial=0))
+    is_kind = members < ends[:, np.newaxis]
+    members[~is_kind] = 0
+    odds = is_kind * counts[members] * lifts[condition[:, np.newaxis], kind[members]]
+    for _ in range(_TURNS):
+        odds *= (many / odds.sum(axis=1))[:, np.newaxis]
+        odds *= (counts / np.bincount(members.ravel(), odds.ravel(), minlength=len(own)))[members]
+    drawn = members[row_of, SystematicDraws(row_of, count=len(rows)).draw(odds, rng=rng)]
+    # What was drawn of a kind is what rows had of it, once each, and then over again.
+    had, rising = np.argsort(places + rng.random(len(places))), np.argsort(drawn, kind="stable")
+    ranks = np.arange(len(drawn)) - np.searchsorted(drawn[rising], drawn[rising])
+    traded = cells.copy()
+    traded[rising] = cells[had[(np.cumsum(counts) - counts)[drawn[rising]] + ranks % counts[drawn[rising]]]]
+    return traded

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from dpwgan.errors import DpwganError, quote
 from dpwgan.table.encoded import EncodedTable, Numbers, Span
+from dpwgan.table.schema import FEW_LEVELS
 
 Cells = npt.NDArray[np.int64]
 
@@ -44,6 +45,11 @@ class Attribute:
     def cells(self) -> int:
         """Number of cells: codes and levels."""
         return self.codes + self.levels
+
+    @property
+    def has_many_days(self) -> bool:
+        """Whether its levels are days on end, and too many to be counted one by one."""
+        return self.first_day is not None and self.levels > FEW_LEVELS
 
     @property
     def origin(self) -> int:

@@ -13,10 +13,11 @@ from dpwgan.errors import InputError
 from dpwgan.marginals.balance import balance, count_sweeps
 from dpwgan.marginals.coarsening import Coarsening
 from dpwgan.marginals.comparisons import Comparisons
+from dpwgan.marginals.day_lifts import DayLifts
 from dpwgan.marginals.details import Details
+from dpwgan.marginals.draws import SystematicDraws
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities
-from dpwgan.marginals.markov_tree import SystematicDraws
 from dpwgan.marginals.moves import Answers, count_moves, move_rows
 from dpwgan.marginals.zeros import Flags, Zeros
 from dpwgan.privacy.certificate import Certificate
@@ -52,7 +53,8 @@ class MixtureSampler:
     Shapes: `probabilities` (codes, width of the groups). `empty` are pairs of groups that rows should not have,
     whatever is left of them in codes, `barred` such as codes have none of, and moved rows shall have none. `sweeps`:
     how often rows are brought into balance; `moves`: how often, where they are not, rows are moved to `answers`, which
-    codes miss. `details` say which codes of a group rows have, `comparisons` how their numbers compare.
+    codes miss. `details` say which codes of a group rows have, `day_lifts` which days,
+    `comparisons` how their numbers compare.
     """
 
     probabilities: npt.NDArray[np.float32]
@@ -62,6 +64,7 @@ class MixtureSampler:
     barred: Zeros = field(default_factory=dict)
     answers: Answers = field(default_factory=dict)
     details: Details = field(default_factory=Details)
+    day_lifts: DayLifts = field(default_factory=DayLifts)
     comparisons: Comparisons = field(default_factory=Comparisons)
     sweeps: int = 0
     moves: int = 0
@@ -113,8 +116,9 @@ class MixtureSampler:
     def draw_cells(self, groups: npt.NDArray[np.integer[Any]], *, rng: np.random.Generator) -> EncodedTable:
         """Draws cells of rows of groups. Shapes: (n, attributes). Privacy: post-processing."""
         encoded = self.coarsening.to_encoded(groups, rng=rng)
-        self.comparisons.redraw(encoded, self.coarsening, rng=rng)
         self.details.redraw(encoded, self.coarsening, rng=rng)
+        self.day_lifts.redraw(encoded, self.coarsening, rng=rng)
+        self.comparisons.redraw(encoded, self.coarsening, rng=rng, kept=self.day_lifts.dates)
         return encoded
 
     def choose_codes(self, records: int, *, rng: np.random.Generator) -> npt.NDArray[np.int64]:
@@ -146,7 +150,7 @@ class MixtureSampler:
             for kind, of_pairs in ((_EMPTY, self.empty), (_BARRED, self.barred), (_ANSWER, self.answers))
             for (left, right), cells in of_pairs.items()
         }
-        within = {**self.details.pack(), **self.comparisons.pack()}
+        within = {**self.details.pack(), **self.day_lifts.pack(), **self.comparisons.pack()}
         np.savez(directory / MIXTURE_FILE, probabilities=self.probabilities, **pairs, **within)
         (directory / _GROUPS_FILE).write_text(json.dumps(self.coarsening.to_document()))
 
@@ -159,7 +163,8 @@ class MixtureSampler:
                 empty: dict[Marginal, Flags] = _read_pairs(archive, _EMPTY)
                 barred: dict[Marginal, Flags] = _read_pairs(archive, _BARRED)
                 answers: dict[Marginal, Probabilities] = _read_pairs(archive, _ANSWER)
-                details, comparisons = Details.unpack(archive), Comparisons.unpack(archive)
+                details, day_lifts = Details.unpack(archive), DayLifts.unpack(archive)
+                comparisons = Comparisons.unpack(archive)
             coarsening = Coarsening.from_document(json.loads((directory / _GROUPS_FILE).read_text()))
         starts = GroupLayout(coarsening.sizes).starts
         if probabilities.ndim != 2 or not len(probabilities) or probabilities.shape[1] != coarsening.width:
@@ -182,10 +187,12 @@ class MixtureSampler:
             raise InputError("the saved generator is damaged: its answers do not fit its columns, or do not add to 1")
         if not details.is_sound(coarsening):
             raise InputError("the saved generator is damaged: its codes within groups do not fit its columns")
+        if not day_lifts.is_sound(coarsening):
+            raise InputError("the saved generator is damaged: its kinds of days do not fit its columns")
         if not comparisons.is_sound(coarsening):
             raise InputError("the saved generator is damaged: its comparisons of numbers do not fit its columns")
         pairs: dict[str, Any] = {"empty": empty, "barred": barred, "answers": answers}
-        within: dict[str, Any] = {"details": details, "comparisons": comparisons}
+        within: dict[str, Any] = {"details": details, "day_lifts": day_lifts, "comparisons": comparisons}
         return cls(probabilities=probabilities, coarsening=coarsening, **pairs, **within)
 
 

@@ -121,7 +121,7 @@ class OneWayPlan:
         ]
         if not self.rounded:
             return looks
-        has_days = any(attribute.first_day is not None for attribute in self.attributes)
+        has_days = any(attribute.has_many_days for attribute in self.attributes)
         what = "counts of the steps that numbers are rounded to" + ", and of kinds of days" * has_days
         return [*looks, plan(ROUND_STEPS_LABEL, len(self.rounded), what, times=_ROUND_STEPS_NOISE)]
 
@@ -190,8 +190,8 @@ class OneWays:
         for index, own in zip(self.plan.rounded, bands, strict=True):
             facts, intervals = self.plan.attributes[index], self._split(index)
             counts, left = np.split(left, [len(own) * _count_kinds(facts)])
-            if facts.first_day is not None:
-                found[index] = estimate_days(counts, intervals, first_day=facts.first_day, stddev=noisy.stddev)
+            if facts.has_many_days:
+                found[index] = estimate_days(counts, intervals, first_day=-facts.origin, stddev=noisy.stddev)
                 continue
             found[index] = estimate_odds(
                 counts.reshape(len(own), -1),
@@ -281,14 +281,14 @@ def count_round_steps(encoded: EncodedTable, plan: OneWayPlan, bands: Blocks, al
 
 def _count_kinds(attribute: Attribute) -> int:
     """How many round steps or kinds of days an attribute's levels have; 0 where they are not told apart."""
-    return len(attribute.round_steps) if attribute.first_day is None else DAY_KINDS
+    return DAY_KINDS if attribute.has_many_days else len(attribute.round_steps)
 
 
 def _find_kinds(attribute: Attribute, levels: Cells) -> Cells:
     """Which of these each level has. Shapes: (n,)."""
-    if attribute.first_day is None:
-        return find_steps(levels, zero=attribute.zero_level, steps=attribute.round_steps)
-    return find_day_kinds(levels, first_day=attribute.first_day)
+    if attribute.has_many_days:
+        return find_day_kinds(levels, first_day=-attribute.origin)
+    return find_steps(levels, zero=attribute.zero_level, steps=attribute.round_steps)
 
 
 def find_places(attribute: Attribute, starts: Starts, cells: Cells) -> Cells:

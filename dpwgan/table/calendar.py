@@ -7,7 +7,6 @@ from typing import Literal
 
 from dpwgan.table.schema import (
     DAYS,
-    FEW_LEVELS,
     CellType,
     NumericColumn,
     OutOfDomain,
@@ -109,9 +108,9 @@ class CalendarColumn(TrainedColumn, kind="calendar"):
         )
 
     def _find_first_day(self, part: Span) -> int | None:
-        """The day of a part's level 0, where its levels are days on end, and too many to be counted one by one."""
+        """The day of a part's level 0, where its levels are days on end."""
         are_days = part.column == "day" or (self.written == "date" and self.step == DAY and self.first % DAY == 0)
-        return self.first // DAY if are_days and not self.in_months and part.levels > FEW_LEVELS else None
+        return self.first // DAY if are_days and not self.in_months else None
 
     def _name_unit(self, part: Span) -> str:
         if part.column == "day" or (self.written == "date" and self.step == DAY and not self.in_months):

@@ -9,10 +9,11 @@ from scipy import special
 
 from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
 from dpwgan.marginals.groups import GroupLayout, Marginal
+from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.loss import Probabilities, ReleasedLoss, see, sum_gradients
 from dpwgan.marginals.measurements import MeasuredMarginals, answer_marginal
 from dpwgan.marginals.mixture import Mixture
-from dpwgan.table.encoded import Span
+from dpwgan.table.encoded import EncodedTable, Span
 
 Floats = npt.NDArray[np.float64]
 
@@ -145,3 +146,26 @@ def are_joined(attributes: Sequence[int], marginals: Iterable[Marginal]) -> bool
 def add_up_gradients(losses: Iterable[ReleasedLoss], probabilities: Probabilities) -> Probabilities:
     """The gradient of a sum of losses in a generator's probabilities. Shapes: (codes, width) to the same."""
     return sum_gradients(losses, see(probabilities)).T
+
+
+def coarsen(encoded: EncodedTable, *, block: int = 100) -> Coarsening:
+    """Groups of so many levels each; missing codes and kinds by themselves."""
+    parts = []
+    for attribute in lay_out_attributes(encoded.spans):
+        levels = np.arange(0, attribute.levels, block)
+        starts = np.concatenate([np.arange(attribute.codes), attribute.codes + levels])
+        cells = attribute.find_cells(encoded)
+        counts = np.bincount(np.searchsorted(starts, cells, side="right") - 1, minlength=len(starts)) + 1e-6
+        parts.append(
+            AttributeGroups(
+                cells=attribute.cells,
+                starts=starts,
+                groups=np.arange(len(starts), dtype=np.int32),
+                weights=np.ones(len(starts)),
+                probabilities=counts / counts.sum(),
+                counts=counts,
+                stddevs=np.ones(len(starts)),
+                codes=attribute.codes,
+            )
+        )
+    return Coarsening(spans=encoded.spans, parts=tuple(parts))

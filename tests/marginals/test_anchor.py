@@ -14,6 +14,7 @@ from dpwgan.marginals import (
     anchor,
     anchor_plan,
     comparison_questions,
+    day_lifts,
     details,
     measurements,
     one_ways,
@@ -23,7 +24,9 @@ from dpwgan.marginals.anchor import FittedAnchor, fit_anchor
 from dpwgan.marginals.anchor_plan import ONE_WAYS_LABEL, AnchorDesign, AnchorSettings, Kind, plan_anchor
 from dpwgan.marginals.comparison_questions import COMPARISON_ANSWER_LABEL, COMPARISON_SELECTION_LABEL
 from dpwgan.marginals.comparisons import Comparisons
+from dpwgan.marginals.day_lifts import DayLifts
 from dpwgan.marginals.details import Details
+from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.marginals.pairs import MOMENTS_LABEL
 from dpwgan.marginals.queries import ANSWER_LABEL, SELECTION_LABEL
@@ -32,6 +35,7 @@ from dpwgan.plan import Plan
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import make_streams
+from dpwgan.table.calendar import DAY, CalendarColumn
 from dpwgan.table.encoded import EncodedTable, TableShape
 from dpwgan.table.schema import CategoricalColumn, NumericColumn
 from tests.ledgers import Watcher, open_ledger, watch_reads
@@ -242,6 +246,7 @@ READS = [
     (absence_questions, "_count"),
     (details, "_count_details"),
     (comparison_questions, "_count_own"),
+    (day_lifts, "_count_own"),
     (rank_correlations, "_count_norms"),
     (rank_correlations, "_add_up_products"),
 ]
@@ -379,6 +384,35 @@ def test_numbers_are_compared_only_where_public_facts_say_that_there_is_somethin
     few = NumericColumn(name="few", minimum=0, maximum=127, integer=True)
     for columns in ([few, replace(few, name="fewer"), *NARROW[:2]], [replace(few, maximum=999), few, *NARROW[:2]]):
         assert not make_plan(make_table(300, columns=columns), epsilon=10.0).design.compared
+
+
+def test_days_are_told_apart_when_there_is_a_date(monkeypatch):
+    date = CalendarColumn(
+        name="date", written="date", format="%Y-%m-%d", first=19_000 * DAY, step=DAY, steps=699
+    )  # a Saturday, in 2022
+    encoded, watcher = make_table(3_000, columns=[date, *NARROW[:2], NARROW[0]]), Watcher()
+    cells, facts = np.arange(3_000) % 700, lay_out_attributes(encoded.spans)
+    facts[0].put_cells(cells, into=encoded)
+    encoded.codes[:, -1] = cells % 7 < 2  # at weekends
+    plan = make_plan(encoded, epsilon=20.0, settings=replace(FAST, codes=200, fit_steps=100, rounds=6))
+    assert (plan.design.dates, plan.design.day_questions, plan.design.queries) == ((0,), 1, 3 + 6)
+    ledger = reserve(plan, observers=[watcher])
+    reads = watch_reads(monkeypatch, ledger, watcher, READS)
+    fitted = fit(encoded, plan, ledger=ledger)
+    assert reads[-1] == SELECTION_LABEL
+    assert ledger.charged == {release.label: release.times for release in plan.releases}
+    sampler = fitted.make_sampler(fitted.generator.probabilities())
+    assert list(sampler.day_lifts.lifts) == [(0, 3)]
+
+    def count_odd(sampler: MixtureSampler) -> float:
+        (drawn,) = sampler.sample(2_000, rng=np.random.default_rng(1))
+        return float(np.mean((facts[0].find_cells(drawn) % 7 < 2) != (drawn.codes[:, -1] == 1)))
+
+    assert count_odd(sampler) < 0.05
+    assert count_odd(replace(sampler, day_lifts=DayLifts())) > 0.3
+    # Of few rounds none is spared for it; of many as many as columns can be asked for.
+    for rounds, questions in ((5, 0), (12, 2), (60, 3)):
+        assert make_plan(encoded, settings=replace(FAST, rounds=rounds)).design.day_questions == questions
 
 
 @pytest.mark.parametrize("kind", KINDS)

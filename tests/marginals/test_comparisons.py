@@ -11,7 +11,7 @@ import pytest
 
 from dpwgan.marginals import comparison_questions as questions
 from dpwgan.marginals import comparisons
-from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
+from dpwgan.marginals.coarsening import Coarsening
 from dpwgan.marginals.comparison_questions import (
     COMPARISON_ANSWER_LABEL,
     COMPARISON_SELECTION_LABEL,
@@ -33,16 +33,18 @@ from dpwgan.marginals.comparisons import (
 from dpwgan.marginals.day_kinds import DAY_KINDS, DayKinds
 from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.queries import SELECTION_SENSITIVITY, plan_queries
+from dpwgan.marginals.questions import Questions
 from dpwgan.table.calendar import DAY, CalendarColumn
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, Column, NumericColumn, Schema
 from tests.ledgers import Watcher, open_ledger
+from tests.marginals.groups import coarsen
 from tests.rows import hold
 
 Levels = npt.NDArray[np.int64]
 
 PAY, EXTRA, TOTAL, KIND = range(4)
-LEVELS, BLOCK, KINDS = 2_000, 100, 3
+LEVELS, KINDS = 2_000, 3
 
 
 def compare(own: int, others: tuple[int, ...], by: int = ALL, how: str = SUM, scales: int = SIGNS) -> Comparison:
@@ -82,29 +84,6 @@ def make_payroll(records: int, *, seed: int = 0) -> EncodedTable:
     extra = np.where(kind == 0, 0, rng.integers(1, 400, records))
     total = pay + extra
     return write(pay, np.where(rng.random(records) < 0.1, -3, extra), total, kind)
-
-
-def coarsen(encoded: EncodedTable, *, block: int = BLOCK) -> Coarsening:
-    """Groups of so many levels each; missing codes and kinds by themselves."""
-    parts = []
-    for attribute in lay_out_attributes(encoded.spans):
-        levels = np.arange(0, attribute.levels, block)
-        starts = np.concatenate([np.arange(attribute.codes), attribute.codes + levels])
-        cells = attribute.find_cells(encoded)
-        counts = np.bincount(np.searchsorted(starts, cells, side="right") - 1, minlength=len(starts)) + 1e-6
-        parts.append(
-            AttributeGroups(
-                cells=attribute.cells,
-                starts=starts,
-                groups=np.arange(len(starts), dtype=np.int32),
-                weights=np.ones(len(starts)),
-                probabilities=counts / counts.sum(),
-                counts=counts,
-                stddevs=np.ones(len(starts)),
-                codes=attribute.codes,
-            )
-        )
-    return Coarsening(spans=encoded.spans, parts=tuple(parts))
 
 
 def read(encoded: EncodedTable) -> dict[int, Levels]:
@@ -407,6 +386,41 @@ def test_days_and_a_number_that_counts_both_ends_are_a_day_off_in_all_rows():
     known.redraw(drawn, coarsening, rng=rng)
     begins, ends, lengths = (attribute.find_cells(drawn) for attribute in facts)
     assert np.mean(ends == begins + lengths - 1) > 0.98
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_days_are_as_much_later_as_a_number_says_where_groups_are_too_wide_to_show_it(first, monkeypatch):
+    """A stay's nights, of a year: at once, or in place of what was found of the two dates alone."""
+    day = {"first": 0, "format": "%Y-%m-%d", "step": DAY, "written": "date"}
+    begin, end = (CalendarColumn(name=name, steps=2_000, **day) for name in ("begin", "end"))  # type: ignore[arg-type]
+    numbers = [make_number(name, most=99) for name in ("age", "nights")]
+    spans = lay_out_spans(make_schema(begin, end, *numbers))
+    rng = np.random.default_rng(0)
+    begins, nights = rng.integers(0, 1_900, 6_000), rng.geometric(0.2, 6_000).clip(1, 99)
+    encoded = EncodedTable.make_empty(spans, len(nights))
+    facts = lay_out_attributes(spans)
+    for attribute, cells in zip(facts, (begins, begins + nights, rng.integers(0, 100, 6_000), nights), strict=True):
+        attribute.put_cells(cells, into=encoded)
+    coarsening = coarsen(encoded, block=60)
+    alone, right = compare(1, (0,), scales=POWERS), compare(1, (0, 3), scales=POWERS)
+    every = list(questions._list_candidates(draw_of_groups(encoded, coarsening), coarsening, (0, 1), 6_000))
+    assert {right, compare(1, (0, 2), scales=POWERS)} <= set(every)
+    if first:
+        # Whichever is asked for first, the number is held against the most that it should be.
+        monkeypatch.setattr(questions, "_list_candidates", lambda *_: iter([alone, right]))
+        monkeypatch.setattr(Questions, "ask", _ask_in_order)
+    known = ask(encoded, coarsening=coarsening, numbers=(0, 1), times=2)
+    assert list(known.shares) == [right]
+    drawn = draw_of_groups(encoded, coarsening)
+    known.redraw(drawn, coarsening, rng=rng)
+    first_day, last_day, _, length = (attribute.find_cells(drawn) for attribute in facts)
+    assert np.mean(last_day == first_day + length) > 0.98
+
+
+def _ask_in_order(asked, expected, *, stddev=None):
+    """Releases the counts of the first candidate, whatever the scores."""
+    one = next(iter(expected))
+    return one, asked._counts[one].astype(np.float64)
 
 
 @pytest.mark.parametrize("candidates", [[], [compare(EXTRA, (TOTAL, PAY), how=DIFFERENCE)]])

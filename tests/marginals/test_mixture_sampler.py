@@ -139,7 +139,7 @@ def test_sampler_holds_codes_and_groups_alone_when_looked_into():
     records = 601
     sampler = make_sampler(records)
     names = [part.name for part in dataclasses.fields(sampler)]
-    known = ["empty", "barred", "answers", "details", "comparisons"]
+    known = ["empty", "barred", "answers", "details", "day_lifts", "comparisons"]
     assert names == ["probabilities", "coarsening", "certificate", *known, "sweeps", "moves"]
 
     def find_arrays(thing: object) -> list[npt.NDArray]:

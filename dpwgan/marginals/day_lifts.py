@@ -1,0 +1,193 @@
+"""Which days of the week go with what else a row says: asked for beside groups of days, which do not show it.
+
+Offices take no appointments on Sundays, and emergencies come on all days. Groups are runs of days, so whether a row's
+day is a Sunday would be chance. So it is asked how many rows have each kind of day by another column's groups, and rows
+of a group of days trade these accordingly.
+Privacy: of rows `ask_for_day_lifts` reads the scores of candidates made of releases alone, through the exponential
+mechanism, and the counts of the one selected, through the Gaussian mechanism; the rest is post-processing.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
+from dpwgan.marginals.day_kinds import DAY_KINDS, NO_PLACES, DayKinds, find_day_kinds
+from dpwgan.marginals.denoising import denoise
+from dpwgan.marginals.draws import trade_cells
+from dpwgan.marginals.layout import Attribute
+from dpwgan.marginals.markov_tree import Edge
+from dpwgan.marginals.questions import Questions
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.rows import Rows, Sum
+from dpwgan.table.storage import cut, let_go
+
+Counts = npt.NDArray[np.float64]
+Lifts = npt.NDArray[np.float32]
+Integers = npt.NDArray[np.int64]
+
+MOST_COLUMNS = 5
+"""By so many other columns the days of one date are told apart at most."""
+
+DRAFTED_ROWS = 100_000
+"""Of how many rows of the fitted codes it is seen what is to be expected: chance in them passes into lifts."""
+
+# Days that are as many at least are worth telling apart.
+_LEAST_DAYS = 14
+# What a lift is at least, and one over it at most, so that all rows find a day; and what is expected at least, in
+# counts, to be divided by.
+_LEAST_LIFT, _LEAST_COUNT = 1e-2, 1e-3
+
+_NAME = "days"
+
+
+@dataclass(frozen=True, eq=False)
+class DayLifts:
+    """How rows of a group share its days, by other columns. Privacy: released numbers alone.
+
+    `lifts`: of a date and another attribute, in the order in which they were asked for, how many times as many rows of
+    each of the other's groups have each kind of day as would by what was asked for before.
+    Shapes: (groups, DAY_KINDS).
+    """
+
+    lifts: Mapping[Edge, Lifts] = field(default_factory=dict)
+
+    @property
+    def dates(self) -> frozenset[int]:
+        """The attributes whose days are told apart."""
+        return frozenset(own for own, _ in self.lifts)
+
+    def pack(self) -> dict[str, npt.NDArray[Any]]:
+        """All of it as arrays by name."""
+        return {f"{_NAME} {own} {other}": lifts for (own, other), lifts in self.lifts.items()}
+
+    @classmethod
+    def unpack(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> "DayLifts":
+        """Takes what `pack` gave, among others."""
+        named = [name.split() for name in arrays]
+        return cls(
+            {
+                (int(own), int(other)): arrays[f"{_NAME} {own} {other}"]
+                for kind, *places in named
+                if kind == _NAME
+                for own, other in [places]
+            }
+        )
+
+    def is_sound(self, coarsening: Coarsening) -> bool:
+        """Whether they fit the groups."""
+        dates, sizes = find_dates(coarsening.attributes), dict(enumerate(coarsening.sizes))
+        return all(
+            own in dates and own != other and lifts.shape == (sizes.get(other), DAY_KINDS) and bool(np.all(lifts > 0))
+            for (own, other), lifts in self.lifts.items()
+        )
+
+    def redraw(self, encoded: EncodedTable, coarsening: Coarsening, *, rng: np.random.Generator) -> None:
+        """Has rows trade days within their groups, so that kinds of days go with other columns."""
+        for own in sorted(self.dates):
+            facts, part = coarsening.attributes[own], coarsening.parts[own]
+            cells = facts.find_cells(encoded)
+            rows, groups = np.flatnonzero(cells >= facts.codes), part.find_groups(cells).astype(np.int64)
+            lifts, conditions = np.ones((1, DAY_KINDS)), np.zeros(len(cells), np.int64)
+            for (date, other), by in self.lifts.items():
+                if date == own:
+                    found = _find_groups(encoded, coarsening, other)
+                    met, conditions = np.unique(conditions * len(by) + found, return_inverse=True)
+                    lifts = lifts[met // len(by)] * by[met % len(by)]
+            kinds = _find_kinds(facts, part, cells)
+            cells[rows] = trade_cells(cells[rows], groups[rows], kinds[rows], conditions[rows], lifts, rng=rng)
+            facts.put_cells(cells, into=encoded)
+
+
+def find_dates(attributes: Sequence[Attribute]) -> tuple[int, ...]:
+    """The attributes that are days of the calendar. Privacy: of public facts alone."""
+    days = {place: facts.levels for place, facts in enumerate(attributes) if facts.first_day is not None}
+    return tuple(place for place, levels in days.items() if levels >= _LEAST_DAYS)
+
+
+def _find_groups(encoded: EncodedTable, coarsening: Coarsening, place: int, rows: slice = slice(None)) -> Integers:
+    cells = coarsening.attributes[place].find_cells(encoded, rows)
+    return coarsening.parts[place].find_groups(cells).astype(np.int64)
+
+
+def _find_kinds(facts: Attribute, part: AttributeGroups, cells: Integers) -> Integers:
+    """The kind of day of each cell, and one more for what is missing. Shapes: (n,).
+
+    Places in the month are kinds where released counts tell them from other days.
+    """
+    places = part.odds.places if isinstance(part.odds, DayKinds) else NO_PLACES
+    kinds = find_day_kinds(cells - facts.codes, first_day=-facts.origin, places=places)
+    return np.where(cells < facts.codes, DAY_KINDS, kinds)
+
+
+def _count(encoded: EncodedTable, coarsening: Coarsening, pairs: Sequence[Edge]) -> Counts:
+    """How many rows of each other attribute's groups have each kind of day, pair after pair, in one vector."""
+    facts, parts, width = coarsening.attributes, coarsening.parts, DAY_KINDS + 1
+    found = [np.zeros(coarsening.sizes[other] * width) for _, other in pairs]
+    for chunk in cut(encoded.records):
+        kinds = {own: _find_kinds(facts[own], parts[own], facts[own].find_cells(encoded, chunk)) for own, _ in pairs}
+        groups = {other: _find_groups(encoded, coarsening, other, chunk) for _, other in pairs}
+        let_go(encoded.codes, encoded.numbers)
+        for (own, other), total in zip(pairs, found, strict=True):
+            total += np.bincount(groups[other] * width + kinds[own], minlength=len(total))
+    return np.concatenate([total.reshape(-1, width)[:, :DAY_KINDS].ravel() for total in found])
+
+
+def _count_own(encoded: EncodedTable, argument: dict[str, Any]) -> Counts:
+    """Counts a worker's own rows."""
+    pairs = [(own, other) for own, other in argument["pairs"]]
+    return _count(encoded, Coarsening.from_document(argument["coarsening"]), pairs)
+
+
+DAY_COUNTS = Sum[EncodedTable]("kinds of days", lambda encoded, argument, array: _count_own(encoded, argument))
+"""How many rows have each kind of day, by groups of other columns, in one vector."""
+
+
+def ask_for_day_lifts(
+    rows: Rows[EncodedTable],
+    coarsening: Coarsening,
+    drafted: EncodedTable,
+    *,
+    dates: Sequence[int],
+    but: Collection[int],
+    records: float,
+    times: int,
+    ledger: Ledger,
+    rng: np.random.Generator,
+) -> DayLifts:
+    """Asks, so many `times`, by which other column the days of a date are told apart best: a selection, an answer.
+
+    `drafted` rows are of the fitted codes: what is expected, once they trade days by what was asked before. All `but`
+    attributes that are drawn again afterwards are told apart, or say what others are told apart by.
+    Privacy: a record adds 1 to one count of a pair at most, and what is expected is made of releases; so scores have
+      sensitivity 1 under zero-out (2 under replace-one), counts 1 (sqrt 2).
+    Source: as `QueryDiscriminator`.
+    """
+    places = [place for place in range(len(coarsening.sizes)) if place not in but]
+    left = every = [(own, other) for own in dates for other in places if own in places and own != other]
+
+    def count() -> Counts:
+        return rows.sum(DAY_COUNTS, argument={"coarsening": coarsening.to_document(), "pairs": every})
+
+    shapes = {pair: (coarsening.sizes[pair[1]], DAY_KINDS) for pair in every}
+    ordered = {pair for pair in every if coarsening.attributes[pair[1]].ordered}
+    questions = Questions(shapes, count, ledger=ledger, ordered=ordered)
+    lifts = dict[Edge, Lifts]()
+    for _ in range(times):
+        if not left:
+            break
+        drawn = replace(drafted, codes=drafted.codes.copy(), numbers=drafted.numbers.copy())
+        DayLifts(lifts).redraw(drawn, coarsening, rng=rng)
+        expected = questions.split(_count(drawn, coarsening, every) * (records / drafted.records))
+        pair, answer = questions.ask({pair: expected[pair] for pair in left})
+        own = pair[0]
+        means, _ = denoise(answer, expected[pair], stddev=questions.stddev, ordered=[pair in ordered, False])
+        lift = np.maximum(means, 0.0) / np.maximum(expected[pair], _LEAST_COUNT)
+        lifts[pair] = np.clip(lift, _LEAST_LIFT, 1.0 / _LEAST_LIFT).astype(np.float32)
+        asked = sum(date == own for date, _ in lifts)
+        left = [each for each in left if each != pair and (each[0] != own or asked < MOST_COLUMNS)]
+    return DayLifts(lifts)

@@ -1,0 +1,242 @@
+"""Days of the week beside other columns: what is asked, how far a record moves it, and rows of days that are likely."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from dpwgan.marginals import day_lifts
+from dpwgan.marginals.coarsening import Coarsening
+from dpwgan.marginals.day_kinds import DAY_KINDS, DayKinds
+from dpwgan.marginals.day_lifts import DAY_COUNTS, DayLifts, ask_for_day_lifts, find_dates
+from dpwgan.marginals.layout import lay_out_attributes
+from dpwgan.marginals.queries import ANSWER_LABEL, SELECTION_LABEL, SELECTION_SENSITIVITY, plan_queries
+from dpwgan.table.encoded import EncodedTable, lay_out_spans
+from dpwgan.table.specs import parse_specs
+from tests.ledgers import Watcher, open_ledger
+from tests.marginals.groups import coarsen
+from tests.rows import hold
+
+Integers = npt.NDArray[np.int64]
+
+DATE, PLACE, HOUR, COIN = range(4)
+SPANS = lay_out_spans(
+    parse_specs(
+        {
+            "date": {"type": "date", "min": "2022-01-03", "max": "2024-01-02", "optional": True},
+            "place": {"type": "enum", "values": ["home", "office", "shop"]},
+            "hour": {"type": "integer", "min": 0, "max": 199},
+            "coin": {"type": "enum", "values": ["heads", "tails"]},
+        },
+        sha256="",
+    )
+)
+FACTS = lay_out_attributes(SPANS)
+MISSING, FIRST_MONDAY = 0, FACTS[DATE].codes
+LEVELS = FACTS[DATE].levels
+
+
+def tell(cells: Integers) -> Integers:
+    """The day of the week; -1 for missing ones."""
+    return np.where(cells < FIRST_MONDAY, -1, (cells - FIRST_MONDAY) % 7)
+
+
+def write(*cells: Integers) -> EncodedTable:
+    encoded = EncodedTable.make_empty(SPANS, len(cells[0]))
+    for facts, own in zip(FACTS, cells, strict=True):
+        facts.put_cells(own, into=encoded)
+    return encoded
+
+
+def make_visits(records: int, *, seed: int = 0) -> EncodedTable:
+    """Nobody is at the office at weekends, and hours are late then; a tenth have no date; coins know of no days."""
+    rng = np.random.default_rng(seed)
+    days = rng.integers(0, LEVELS, records)
+    is_free = days % 7 >= 5
+    place = np.where(is_free, rng.choice([0, 2], records), rng.integers(0, 3, records))
+    hour = np.where(is_free, rng.integers(112, 200, records), rng.integers(0, 112, records))
+    date = np.where(rng.random(records) < 0.1, MISSING, FIRST_MONDAY + days)
+    return write(date, place, hour, rng.integers(0, 2, records))
+
+
+def coarsen_visits(encoded: EncodedTable) -> Coarsening:
+    """Four weeks make a group, and as many hours."""
+    return coarsen(encoded, block=28)
+
+
+def draw_of_groups(encoded: EncodedTable, coarsening: Coarsening, *, seed: int = 7) -> EncodedTable:
+    return coarsening.to_encoded(coarsening.to_groups(encoded), rng=np.random.default_rng(seed))
+
+
+def ask(
+    encoded: EncodedTable, *, coarsening: Coarsening, times: int = 1, watcher: Watcher | None = None, **more: Any
+) -> DayLifts:
+    lines = plan_queries(99, selection_epsilon=50.0, answer_noise_multiplier=more.pop("noise", 0.2))
+    ledger = open_ledger(lines, observers=[] if watcher is None else [watcher])
+    settings = {"dates": (DATE,), "but": (), "records": encoded.records, "rng": np.random.default_rng(1)} | more
+    drafted = settings.pop("drafted", None) or draw_of_groups(encoded, coarsening)
+    return ask_for_day_lifts(hold(encoded), coarsening, drafted, times=times, ledger=ledger, **settings)
+
+
+def is_odd(encoded: EncodedTable) -> float:
+    """The share of rows at the office at a weekend."""
+    date, place = (FACTS[at].find_cells(encoded) for at in (DATE, PLACE))
+    return float(np.mean((tell(date) >= 5) & (place == 1)))
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("seed", range(4))
+def test_offices_are_empty_at_weekends_when_days_are_told_apart(seed):
+    encoded = make_visits(20_000, seed=seed)
+    coarsening = coarsen_visits(encoded)
+    known = ask(encoded, coarsening=coarsening, times=3, noise=20.0)
+    assert set(known.lifts) >= {(DATE, PLACE), (DATE, HOUR)}
+    drawn = draw_of_groups(encoded, coarsening, seed=seed)
+    before = FACTS[DATE].find_cells(drawn)
+    # By chance they are not.
+    assert is_odd(drawn) > 0.05
+    known.redraw(drawn, coarsening, rng=np.random.default_rng(seed))
+    assert is_odd(drawn) < 0.015
+    date, hour = (FACTS[at].find_cells(drawn) for at in (DATE, HOUR))
+    assert np.mean((tell(date) >= 5) != (hour >= 112), where=date >= FIRST_MONDAY) < 0.03
+    # The column by itself is as it was, group by group and weekday by weekday; missing ones are the same rows.
+    assert np.array_equal(date < FIRST_MONDAY, before < FIRST_MONDAY)
+    assert np.array_equal(coarsening.parts[DATE].find_groups(date), coarsening.parts[DATE].find_groups(before))
+    counts = [np.bincount(tell(cells) + 1, minlength=8) for cells in (date, before)]
+    assert np.abs(counts[0] - counts[1]).max() < 0.03 * counts[1][1:].mean()
+
+
+def test_coins_do_not_move_days():
+    encoded = make_visits(5_000)
+    coarsening = coarsen_visits(encoded)
+    known = ask(encoded, coarsening=coarsening, but=(PLACE, HOUR), noise=20.0)
+    assert set(known.lifts) == {(DATE, COIN)}
+    assert np.abs(known.lifts[DATE, COIN][:, :7] - 1.0).max() < 0.25
+
+
+def test_each_column_says_what_those_before_did_not():
+    encoded, watch = make_visits(8_000), Watcher()
+    coarsening = coarsen_visits(encoded)
+    known = ask(encoded, coarsening=coarsening, times=9, watcher=watch)
+    # Hours say most; in the end there is nothing left to be asked.
+    assert next(iter(known.lifts)) == (DATE, HOUR)
+    assert watch.order == [SELECTION_LABEL, ANSWER_LABEL] * 3
+    assert [len(scores) for scores in watch.scores] == [3, 2, 1]
+    # Whose hours are not those of a weekend is at the office on no weekend: that is not said twice.
+    alone = ask(encoded, coarsening=coarsening, but=(HOUR, COIN))
+    assert alone.lifts[DATE, PLACE][1, 5:7].max() < 0.05
+    assert alone.lifts[DATE, PLACE][1, :5].mean() > 1.3
+    assert known.lifts[DATE, PLACE][1, :5].mean() < 1.1
+
+
+def test_a_date_is_told_apart_by_so_many_columns_at_most(monkeypatch):
+    monkeypatch.setattr(day_lifts, "MOST_COLUMNS", 2)
+    encoded = make_visits(2_000)
+    assert len(ask(encoded, coarsening=coarsen_visits(encoded), times=3).lifts) == 2
+
+
+@pytest.mark.parametrize("places", [(True, False, True), None])
+def test_counts_are_those_of_a_loop_over_rows(places):
+    encoded = make_visits(500)
+    coarsening = coarsen_visits(encoded)
+    if places:
+        odds = DayKinds(first_day=-FACTS[DATE].origin, levels=LEVELS, places=places, odds=np.ones(DAY_KINDS))
+        coarsening = replace(coarsening, parts=(replace(coarsening.parts[DATE], odds=odds), *coarsening.parts[1:]))
+    pairs = [[DATE, HOUR], [DATE, PLACE]]
+    groups = coarsening.to_groups(encoded)
+    expected = []
+    for own, other in pairs:
+        count = np.zeros((coarsening.sizes[other], DAY_KINDS))
+        for row, cell in enumerate(FACTS[own].find_cells(encoded).tolist()):
+            if cell >= FIRST_MONDAY:
+                day = np.datetime64("2022-01-03") + cell - FIRST_MONDAY
+                of_month, after = (int(str(day + later)[-2:]) for later in (0, 1))
+                kind = (cell - FIRST_MONDAY) % 7
+                if places:
+                    kind = 7 if of_month == 1 else 9 if after == 1 else kind
+                count[groups[row, other], kind] += 1
+        expected.append(count.ravel())
+    argument = {"coarsening": coarsening.to_document(), "pairs": pairs}
+    assert np.array_equal(hold(encoded).sum(DAY_COUNTS, argument=argument), np.concatenate(expected))
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_scores_and_counts_move_by_no_more_than_their_sensitivity_when_a_record_goes_or_changes(replaced):
+    encoded = make_visits(400)
+    coarsening, largest = coarsen_visits(encoded), 0.0
+    drafted = draw_of_groups(encoded, coarsening)
+    for row in (0, 200, 399):
+        cells = [facts.find_cells(encoded) for facts in FACTS]
+        if replaced:
+            for own, by in zip(cells, (FIRST_MONDAY + row, row % 3, row % 200, row % 2), strict=True):
+                own[row] = by
+        else:
+            cells = [np.delete(own, row) for own in cells]
+        watches = [Watcher(), Watcher()]
+        for table, watch in zip((encoded, write(*cells)), watches, strict=True):
+            ask(table, coarsening=coarsening, drafted=drafted, records=400, noise=2.0, watcher=watch)
+        moved = np.abs(np.subtract(*(np.array(watch.scores[0]) for watch in watches)))
+        largest = max(largest, float(moved.max()))
+        assert moved.max() <= (2 if replaced else 1) * SELECTION_SENSITIVITY
+        if watches[0].chosen == watches[1].chosen:
+            assert np.square(watches[0].exact[0] - watches[1].exact[0]).sum() <= (2 if replaced else 1)
+    # One that reads rows twice would show: some score moves by nearly as much as it may.
+    assert largest > 0.6
+
+
+def test_dates_are_days_on_end_and_not_too_few():
+    span = {"min": "2019-02-20", "max": "2022-06-03"}
+    columns: dict[str, Any] = {
+        "date": {"type": "date", **span},
+        "moment": {
+            "type": "datetime",
+            "format": "%Y-%m-%d %H:%M",
+            "min": "2019-02-20 00:00",
+            "max": "2022-06-03 23:59",
+        },
+        "weeks": {"type": "date", "min": "2009-02-20", "max": "2022-06-03", "step": "7 days"},
+        "months": {"type": "date", "format": "%Y-%m", "min": "2001-01", "max": "2022-06"},
+        "short": {"type": "date", "min": "2022-03-01", "max": "2022-06-03"},
+        "few": {"type": "date", "min": "2022-03-01", "max": "2022-03-10"},
+        "later": {"type": "date", "since": "date", "min": "0 days", "max": "900 days"},
+    }
+    attributes = lay_out_attributes(lay_out_spans(parse_specs(columns, sha256="")))
+    found = {attributes[place].column for place in find_dates(attributes)}
+    assert found == {"date", "moment (day)", "short"}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda lifts: lifts.update({(PLACE, HOUR): lifts[DATE, HOUR]}),
+        lambda lifts: lifts.update({(DATE, DATE): lifts[DATE, HOUR]}),
+        lambda lifts: lifts.update({(DATE, 9): lifts[DATE, HOUR]}),
+        lambda lifts: lifts.update({(DATE, COIN): lifts[DATE, HOUR]}),
+        lambda lifts: lifts.update({(DATE, HOUR): 0 * lifts[DATE, HOUR]}),
+        lambda lifts: lifts.update({(DATE, HOUR): np.full_like(lifts[DATE, HOUR], np.nan)}),
+    ],
+)
+def test_what_does_not_fit_the_groups_is_found_out(damage):
+    encoded = make_visits(100)
+    coarsening = coarsen_visits(encoded)
+    lifts = {(DATE, HOUR): np.ones((coarsening.sizes[HOUR], DAY_KINDS), np.float32)}
+    sound = DayLifts(lifts)
+    assert sound.is_sound(coarsening)
+    again = DayLifts.unpack(sound.pack() | {"probabilities": np.ones(1), "lifts 0 1": np.ones(1)})
+    assert again.is_sound(coarsening)
+    assert list(again.lifts) == [(DATE, HOUR)]
+    damage(lifts)
+    assert not DayLifts(lifts).is_sound(coarsening)
+
+
+def test_rows_of_parts_that_are_read_apart_add_up():
+    encoded = make_visits(300)
+    argument = {"coarsening": coarsen_visits(encoded).to_document(), "pairs": [[DATE, PLACE]]}
+    halves = [
+        replace(encoded, codes=encoded.codes[part], numbers=encoded.numbers[part])
+        for part in (slice(99), slice(99, None))
+    ]
+    apart = sum(hold(half).sum(DAY_COUNTS, argument=argument) for half in halves)
+    assert np.array_equal(apart, hold(encoded).sum(DAY_COUNTS, argument=argument))
