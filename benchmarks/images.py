@@ -1,7 +1,7 @@
 """Measures what the product makes of images: method x epsilon, repeated with fresh noise, beside floor and ceiling.
 
     python benchmarks/images.py IMAGES_IDX LABELS_IDX [--methods M...] [--epsilons E...] [--delta D] [--runs N]
-                                [--jobs J] [--threads N] [--resume FILE] [--sheets FOLDER]
+                                [--jobs J] [--threads N] [--resume FILE]
     python benchmarks/images.py --report FILE
 
 The images are split once, by a fixed random order: four fifths to train on, the rest to test on. A cell is one run of
@@ -14,15 +14,14 @@ A METHOD is written as for benchmarks/utility.py: `ron-gauss:label=label:noise=g
 training images themselves (the ceiling), and `one-ways`, each pixel shuffled by itself (the floor).
 
 Each cell is appended to the results file as one line of JSON as soon as it is there. --resume goes on with such a file
-and skips what it holds. --sheets keeps a contact sheet (PNG) of each cell. The table is Markdown on stdout, progress is
-on stderr. Exit code 0: every cell is there; 1: not; 2: usage; 130: stopped.
+and skips what it holds. The table is Markdown on stdout, progress is on stderr.
+Exit code 0: every cell is there; 1: not; 2: usage; 130: stopped.
 """
 
 import argparse
 import gzip
 import hashlib
 import itertools
-import json
 import statistics
 import subprocess
 import sys
@@ -36,7 +35,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks import utility  # noqa: E402
-from benchmarks.utility import Cell, CellError, Children, Method, Record  # noqa: E402
+from benchmarks.utility import Cell, Children, Method, Record  # noqa: E402
 
 RUN = ROOT / "run.py"
 SCORES = ROOT / "benchmarks" / "image_scores.py"
@@ -76,9 +75,7 @@ def digest_files(paths: Iterable[Path]) -> str:
     return digest.hexdigest()
 
 
-def run_cell(
-    cell: Cell, folder: Path, children: Children, *, delta: float, threads: int | None, sheets: Path | None
-) -> Record:
+def run_cell(cell: Cell, folder: Path, children: Children, *, delta: float, threads: int | None) -> Record:
     """Runs and scores one cell. What goes wrong is in the record: `ok` is false and `why` says it."""
     record = cell.describe() | {"delta": delta, "ok": False, "why": None, "scores": {}}
     with utility.try_cell(record) as scratch:
@@ -90,36 +87,11 @@ def run_cell(
             command = [sys.executable, str(RUN), *files, repr(cell.epsilon), repr(delta)]
             command += utility.list_flags(cell, threads=threads)
             utility.call_product(command, scratch, children, record)
-            check_claim(output, cell, delta, record)
+            utility.check_claim(output, cell, record, delta=delta)
             arguments = [str(output)]
         record["scores"] = score(folder, arguments, scratch, children, record)
         record["ok"] = True
-        if sheets is not None and cell.method.name not in REFERENCES:
-            record["sheet"] = make_sheet(cell, folder, output, sheets, children)
     return record
-
-
-def check_claim(output: Path, cell: Cell, delta: float, record: Record) -> None:
-    """Reads the claim beside an output. Raises: CellError unless it keeps to the budget, or is null and says why."""
-    try:
-        claim = json.loads(output.with_name(output.name + ".privacy.json").read_text())
-        guarantee, why = claim["guarantee"], claim["why_no_guarantee"]
-        budget, seeded = claim["budget"], claim["randomness"]["seeded"]
-        spent, spent_delta, published = budget["epsilon_spent"], budget["delta_spent"], claim.get("published")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CellError(f"the claim cannot be read ({type(error).__name__})") from None
-    record |= {"epsilon_spent": spent, "delta_spent": spent_delta, "why_no_guarantee": why, "published": published}
-    if seeded:
-        raise CellError("the run was seeded, and its noise is no noise")
-    asked = "no-guarantee" in dict(cell.method.settings)
-    if guarantee is None:
-        if not why or not asked:
-            raise CellError("the claim promises nothing" + ("" if why else " and does not say why"))
-        return
-    # `not ... <=` also refuses a NaN and catches what compares as nothing.
-    for name, value, most in (("epsilon", spent, cell.epsilon or 0.0), ("delta", spent_delta, delta)):
-        if not isinstance(value, float | int) or not 0 <= value <= most:
-            raise CellError(f"the claim spends {name} {value} of {most}")
 
 
 def score(folder: Path, arguments: list[str], scratch: Path, children: Children, record: Record) -> dict[str, float]:
@@ -127,20 +99,6 @@ def score(folder: Path, arguments: list[str], scratch: Path, children: Children,
     command = [sys.executable, str(SCORES), "score", str(folder), *arguments]
     scored = utility.call_scores(command, scratch, children, record, fault="images have a label")
     return {name: scored[name] for name in SCORE_NAMES}
-
-
-def make_sheet(cell: Cell, folder: Path, output: Path, sheets: Path, children: Children) -> str:
-    """Makes the contact sheet of a cell and gives its path. Raises: CellError."""
-    words = [cell.method.name, *(f"{name}-{value}" if value else name for name, value in cell.method.settings)]
-    name = "".join(sign if sign.isalnum() or sign in "-." else "-" for sign in "_".join(words))
-    target = sheets / f"{name}_epsilon-{utility.write_epsilon(cell.epsilon)}_run-{cell.repetition + 1}.png"
-    command = [sys.executable, "-m", "dpwgan.images", "sheet", str(output), str(target.resolve())]
-    command = [*command, str(folder / "specs.json"), "--quiet"]
-    with tempfile.TemporaryFile() as errors:
-        code, _, _ = children.run(command, stdout=subprocess.DEVNULL, stderr=errors, cwd=ROOT)
-    if code != 0:
-        raise CellError(f"the contact sheet could not be made: exit code {code}")
-    return str(target)
 
 
 # -------------------------------------------------------------------------------------------------------- report
@@ -231,8 +189,6 @@ def main(arguments: list[str] | None = None) -> int:
     cells = plan_cells(digest, methods, epsilons, delta=asked.delta, runs=asked.runs)
     work = utility.Measurement(cells, asked, name="images")
     work.say(f"{len(work.left)} of {len(cells)} cells to run, results go to {work.results}")
-    if asked.sheets is not None:
-        asked.sheets.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         command = [sys.executable, str(SCORES), "split", str(asked.images), str(asked.labels), name]
@@ -240,7 +196,7 @@ def main(arguments: list[str] | None = None) -> int:
             return 1
 
         def run_one(cell: Cell, children: Children) -> Record:
-            return run_cell(cell, folder, children, delta=asked.delta, threads=work.threads, sheets=asked.sheets)
+            return run_cell(cell, folder, children, delta=asked.delta, threads=work.threads)
 
         made = work.run(run_one)
     if made is None:
@@ -264,7 +220,6 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=utility.count, default=1, metavar="J", help="cells at once (default: 1)")
     parser.add_argument("--threads", type=utility.count, metavar="N", help="of a cell (default: run.py's; cores/jobs)")
     parser.add_argument("--resume", type=Path, metavar="FILE", help="append here, and skip the cells it holds")
-    parser.add_argument("--sheets", type=Path, metavar="FOLDER", help="keep a contact sheet of each cell here")
     parser.add_argument("--report", type=Path, metavar="FILE", help="print this file, run nothing")
     return parser
 

@@ -1,9 +1,8 @@
 """Measures what the product's tables are worth: method x table x epsilon, repeated with fresh noise, beside its peers.
 
     python benchmarks/utility.py [--tables FOLDER] [--only TABLE...] [--methods M...] [--epsilons E...] [--seeds N]
-                                 [--resume FILE | --results FILE] [--jobs N] [--threads N] [--keep DIR]
-                                 [--monotone] [--set NAME=VALUE]... [--label TEXT]
-    python benchmarks/utility.py --report FILE [--monotone]
+                                 [--resume FILE] [--jobs N] [--threads N] [--keep DIR]
+    python benchmarks/utility.py --report FILE
 
 A cell is one run of `run.py train.csv.gz output.csv data-specs.json EPSILON` as a user would start it, in a process of
 its own, with noise from the operating system and delta left at 1/n^2. It counts only if the run exits with 0, all that
@@ -16,7 +15,7 @@ it stands, and what it writes is scored alike; only its claim is nobody's to che
 
 Each cell is appended to the results file as one line of JSON as soon as it is there. --resume goes on with such a file
 and skips what it holds; --report prints it. The tables are Markdown on stdout, progress is on stderr.
-Exit code 0: every cell is there (and with --monotone the medians rise); 1: not; 2: usage; 130: stopped.
+Exit code 0: every cell is there; 1: not; 2: usage; 130: stopped.
 """
 
 import argparse
@@ -24,7 +23,6 @@ import collections
 import datetime
 import gzip
 import hashlib
-import itertools
 import json
 import os
 import platform
@@ -60,7 +58,6 @@ REFERENCES = {
 }
 BASELINES = ("independent",)  # shown, but no goal is set for them
 EPSILONS = (0.3, 1.0, 8.0)
-RISING = (0.05, 0.3, 1.0, 3.0, 8.0, 30.0)
 SCORE_NAMES = ("kway_1", "kway_2", "kway_3", "hoc", "pc1_dist", "tstr_acc", "tstr_auc", "apart")
 GOALS = {"kway_2": 1, "kway_3": 1, "hoc": 1, "tstr_auc": 1, "pc1_dist": -1}  # -1: lower is better
 DIGITS = {"kway_1": 1, "kway_2": 1, "kway_3": 1}
@@ -107,8 +104,8 @@ def read_setting(text: str) -> tuple[str, str | None]:
     return name, value if equals else None
 
 
-def read_method(text: str, extra: Iterable[tuple[str, str | None]] = ()) -> Method:
-    """Reads NAME[:SETTING=VALUE...]; `extra` settings win over those of the same name. Raises: ValueError."""
+def read_method(text: str) -> Method:
+    """Reads NAME[:SETTING=VALUE...]. Raises: ValueError."""
     name, *settings = text.split(":")
     if not name:
         raise ValueError(f"{text!r} names no method")
@@ -116,7 +113,7 @@ def read_method(text: str, extra: Iterable[tuple[str, str | None]] = ()) -> Meth
         if settings:
             raise ValueError(f"{name} has no settings")
         return Method(name)
-    return Method(name, tuple((dict(read_setting(setting) for setting in settings) | dict(extra)).items()))
+    return Method(name, tuple(dict(map(read_setting, settings)).items()))
 
 
 @dataclass(frozen=True)
@@ -270,7 +267,9 @@ def _run_product(
     specs = folder / "data-specs.json"
     command = [sys.executable, str(RUN), str(folder / "train.csv.gz"), str(output), str(specs), repr(cell.epsilon)]
     call_product([*command, *list_flags(cell, threads=threads)], scratch, children, record)
-    _check_claim(output, cell, record)
+    check_claim(output, cell, record)
+    if record["why_no_guarantee"] is not None:
+        raise CellError("the claim promises nothing")
 
 
 def _run_peer(
@@ -296,23 +295,32 @@ def call_product(command: list[str], scratch: Path, children: Children, record: 
         raise CellError(f"{name} ended with {code}: {last_line(scratch / 'stderr')}")
 
 
-def _check_claim(output: Path, cell: Cell, record: Record) -> None:
+def check_claim(output: Path, cell: Cell, record: Record, *, delta: float | None = None) -> None:
+    """Reads the claim beside an output; `delta` is what was asked for, by itself 1/n^2.
+
+    Raises: CellError unless it keeps to the budget, or is null, as was asked for, and says why.
+    """
     try:
         claim = json.loads(output.with_name(output.name + ".privacy.json").read_text())
-        budget, seeded = claim["budget"], claim["randomness"]["seeded"]
-        spent, delta = budget["epsilon_spent"], budget["delta_spent"]
-        asked, refused = budget["delta_asked"], claim["why_no_guarantee"]
-        records = claim["public"]["records"]
+        guarantee, why, published = claim["guarantee"], claim["why_no_guarantee"], claim.get("published")
+        budget, records, seeded = claim["budget"], claim["public"]["records"], claim["randomness"]["seeded"]
+        spent, spent_delta, asked = budget["epsilon_spent"], budget["delta_spent"], budget["delta_asked"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CellError(f"the claim cannot be read ({type(error).__name__})") from None
-    record |= {"epsilon_spent": spent, "delta_spent": delta, "records": records}
-    if refused is not None or seeded:
-        raise CellError("the claim promises nothing")
+    record |= {"epsilon_spent": spent, "delta_spent": spent_delta, "records": records}
+    record |= {"why_no_guarantee": why, "published": published}
+    if seeded:
+        raise CellError("the run was seeded, and its noise is no noise")
+    if guarantee is None:
+        if not why or "no-guarantee" not in dict(cell.method.settings):
+            raise CellError("the claim promises nothing" + ("" if why else " and does not say why"))
+        return
     # `not ... <=` also refuses a NaN and catches what compares as nothing.
     if not isinstance(spent, float | int) or not 0 <= spent <= (cell.epsilon or 0.0):
         raise CellError(f"the claim spends epsilon {spent} of {cell.epsilon}")
-    if not isinstance(delta, float | int) or not 0 <= delta <= asked <= 1.0 / max(records, 2) ** 2 * (1 + 1e-9):
-        raise CellError(f"the claim spends delta {delta} of 1/n^2")
+    most = delta or 1.0 / max(records, 2) ** 2 * (1 + 1e-9)
+    if not isinstance(spent_delta, float | int) or not 0 <= spent_delta <= asked <= most:
+        raise CellError(f"the claim spends delta {spent_delta} of {most:g}")
 
 
 def call_scores(command: list[str], scratch: Path, children: Children, record: Record, *, fault: str) -> dict[str, Any]:
@@ -406,7 +414,7 @@ class Measurement:
         """Reads what is there; `name` is the program's."""
         self.cells, self._name, self._jobs = cells, name, asked.jobs
         stamp = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
-        self.results = asked.resume or getattr(asked, "results", None) or Path("build") / name / f"{stamp}.jsonl"
+        self.results = asked.resume or Path("build") / name / f"{stamp}.jsonl"
         there = asked.resume is not None and asked.resume.exists()
         finished = {key: record for key, record in read_results(self.results).items() if record["ok"]} if there else {}
         wanted = {cell.key for cell in cells}
@@ -419,11 +427,11 @@ class Measurement:
         """Writes a line of progress."""
         print(f"{self._name}: {text}", file=sys.stderr, flush=True)
 
-    def run(self, run_one: Callable[[Cell, Children], Record], *, label: str | None = None) -> list[Record] | None:
+    def run(self, run_one: Callable[[Cell, Children], Record]) -> list[Record] | None:
         """Runs what is left, appends each record to the results as it comes, and gives them all; None if stopped."""
         before = signal.signal(signal.SIGTERM, stop)
         try:
-            return self._run(run_one, label=label)
+            return self._run(run_one)
         except KeyboardInterrupt:
             self.say(f"stopped; go on with --resume {self.results}")
             return None
@@ -437,9 +445,9 @@ class Measurement:
             self.say(f"{failed} of {len(self.cells)} cells failed; run them again with --resume {self.results}")
         return failed
 
-    def _run(self, run_one: Callable[[Cell, Children], Record], *, label: str | None) -> list[Record]:
+    def _run(self, run_one: Callable[[Cell, Children], Record]) -> list[Record]:
         children = Children()
-        about = {"machine": describe_machine(), "versions": describe_versions(VERSIONS), "label": label}
+        about = {"machine": describe_machine(), "versions": describe_versions(VERSIONS)}
         records: list[Record] = []
 
         def work(cell: Cell) -> Record:
@@ -492,9 +500,8 @@ def summarise(record: Record) -> str:
 
 
 def title_of(record: Record) -> str:
-    """How a table names the method of a record: by its flags, so that no two settings share a name, and its label."""
-    method = cell_of(record).method
-    return f"{method.title} ({record['label']})" if record.get("label") and not method.is_reference else method.title
+    """How a table names the method of a record: by its flags, so that no two settings share a name."""
+    return cell_of(record).method.title
 
 
 Group = tuple[str, str, str, float | None]  # table, digest of its rows, title, epsilon
@@ -515,7 +522,7 @@ def median_of(records: list[Record], score: str) -> float | None:
     return statistics.median(values) if values else None
 
 
-def report(records: Iterable[Record], peers: Record, *, monotone: bool = False) -> str:
+def report(records: Iterable[Record], peers: Record) -> str:
     """Gives the results as Markdown: what each method reaches, and whether that is more than the best peer does."""
     records = sorted(records, key=_place)
     groups = group_records(record for record in records if "peer" not in record)
@@ -541,8 +548,6 @@ def report(records: Iterable[Record], peers: Record, *, monotone: bool = False) 
             blocks.append("No peer was measured on these rows, so there is nothing to compare with.")
         elif len(goals := _table_of_goals(here, known)) > 2:
             blocks.append("\n".join(goals))
-        if monotone:
-            blocks.append("\n".join(_table_of_rises(here)[0]))
     return "\n\n".join([*blocks, "\n".join(_remarks(records, peers, shown))]) + "\n"
 
 
@@ -668,35 +673,6 @@ def _table_of_goals(here: dict[tuple[str, float | None], list[Record]], known: l
     return lines
 
 
-def _table_of_rises(here: dict[tuple[str, float | None], list[Record]]) -> tuple[list[str], bool]:
-    lines, all_rise = head(["method", "median kway_3 by epsilon", "rises"]), True
-    for title in dict.fromkeys(title for title, epsilon in here if epsilon is not None):
-        steps = [
-            (epsilon, median)
-            for other, epsilon in _in_order(here)
-            if other == title and epsilon is not None
-            if (median := median_of(here[title, epsilon], "kway_3")) is not None
-        ]
-        falls = [
-            f"no: {after - before:+.1f} from {low:g} to {high:g}"
-            for (low, before), (high, after) in itertools.pairwise(steps)
-            if after <= before
-        ]
-        all_rise = all_rise and not falls
-        course = ", ".join(f"{epsilon:g}: {median:.1f}" for epsilon, median in steps)
-        verdict = "; ".join(falls) or ("yes" if len(steps) > 1 else "-")
-        lines.append(row([title, course, verdict]))
-    return lines, all_rise
-
-
-def rises_everywhere(records: Iterable[Record]) -> bool:
-    """Says whether each method's median kway_3 rises with epsilon on each table."""
-    by_table: dict[tuple[str, str], dict[tuple[str, float | None], list[Record]]] = collections.defaultdict(dict)
-    for (table, digest, title, epsilon), group in group_records(records).items():
-        by_table[table, digest][title, epsilon] = group
-    return all(_table_of_rises(here)[1] for here in by_table.values())
-
-
 def _remarks(records: list[Record], peers: Record, shown: list[Record]) -> Iterator[str]:
     yield "Figures are medians over the runs, with their range in brackets; pc1_dist is better when lower."
     yield "The noise is fresh in each run; delta is 1/n^2; every run counted left a legal table and a claim that holds."
@@ -742,14 +718,12 @@ def main(arguments: list[str] | None = None) -> int:
     peers = json.loads(PEERS.read_text())
     if asked.report is not None:
         records = list(read_results(asked.report).values())
-        print(report(records, peers, monotone=asked.monotone), end="")
-        rises = not asked.monotone or rises_everywhere(records)
-        return 0 if rises and all(record["ok"] for record in records) else 1
+        print(report(records, peers), end="")
+        return 0 if all(record["ok"] for record in records) else 1
 
     try:
-        extra = [read_setting(text) for text in asked.set]
-        methods = [Method(text) if text in commands else read_method(text, extra) for text in asked.methods]
-        epsilons = list(dict.fromkeys(asked.epsilons or (RISING if asked.monotone else EPSILONS)))
+        methods = [Method(text) if text in commands else read_method(text) for text in asked.methods]
+        epsilons = list(dict.fromkeys(asked.epsilons or EPSILONS))
         folders = find_tables(asked.tables, asked.only)
     except ValueError as error:
         parser.error(str(error))
@@ -768,16 +742,11 @@ def main(arguments: list[str] | None = None) -> int:
     def run_one(cell: Cell, children: Children) -> Record:
         return run_cell(cell, folders[cell.table], children, threads=work.threads, keep=asked.keep, peers=commands)
 
-    made = work.run(run_one, label=asked.label)
+    made = work.run(run_one)
     if made is None:
         return 130
-    records = [*done, *made]
-    print(report(records, peers, monotone=asked.monotone), end="")
-    failed = work.count_failed(made)
-    falls = asked.monotone and not rises_everywhere(records)
-    if falls:
-        work.say("the median of kway_3 does not rise with epsilon everywhere")
-    return 1 if failed or falls else 0
+    print(report([*done, *made], peers), end="")
+    return 1 if work.count_failed(made) else 0
 
 
 def stop(*_: Any) -> None:
@@ -814,15 +783,11 @@ def make_parser(methods: list[str]) -> argparse.ArgumentParser:
     parser.add_argument("--epsilons", type=words(positive), nargs="+", action=Flat, default=[])
     parser.add_argument("--seeds", type=count, default=3, metavar="N", help="repetitions of each cell (default: 3)")
     files = parser.add_mutually_exclusive_group()
-    files.add_argument("--results", type=Path, metavar="FILE", help="append here (default: build/utility/DATE.jsonl)")
     files.add_argument("--resume", type=Path, metavar="FILE", help="append here, and skip the cells it holds")
     files.add_argument("--report", type=Path, metavar="FILE", help="print this file, run nothing")
     parser.add_argument("--jobs", type=count, default=1, metavar="N", help="cells at once (default: 1)")
     parser.add_argument("--threads", type=count, metavar="N", help="of each cell (default: run.py's; cores / jobs)")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the tables written, and their claims")
-    parser.add_argument("--monotone", action="store_true", help="six epsilons, and check that kway_3 rises")
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting for every run.py")
-    parser.add_argument("--label", metavar="TEXT", help="what the report calls cells with these settings")
     return parser
 
 
