@@ -97,7 +97,7 @@ bench: venv ## Takes all figures of speed and stores them in RESULTS; QUICK=1 ta
 	$(PY) benchmarks/bench.py --output "$(RESULTS)" $(if $(QUICK),--quick) --table "$(ADULT)"
 
 bench-compare: venv ## Puts two files of results side by side: make bench-compare A.json B.json
-	@$(PY) benchmarks/compare.py $(or $(A),$(word 2,$(MAKECMDGOALS))) $(or $(B),$(word 3,$(MAKECMDGOALS)))
+	@$(PY) benchmarks/figures.py $(or $(A),$(word 2,$(MAKECMDGOALS))) $(or $(B),$(word 3,$(MAKECMDGOALS)))
 
 .PHONY: bench-utility
 # Peers that are set up take part. BENCH_PEERS may name others, such as a checkout of dpsynth: see benchmarks/processes.py.

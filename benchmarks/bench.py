@@ -1,4 +1,4 @@
-"""Takes all figures of speed and stores them in one file, which benchmarks/compare.py puts beside another.
+"""Takes all figures of speed and stores them in one file, which benchmarks/figures.py puts beside another.
 
     python benchmarks/bench.py --output FILE.json [--quick] [--only PART...] [--table FOLDER]
 

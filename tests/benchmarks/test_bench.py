@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import bench, compare, figures, growth, job, parts, processes
+from benchmarks import bench, figures, growth, job, parts, processes
 from benchmarks.figures import Figure, read_figures, take_figure, take_ratios
 from tests.evaluate.samples import draw_rows, write_rows, write_specs
 
@@ -34,8 +34,8 @@ def test_ratios_are_taken_round_by_round_when_both_slow_down_together():
     [((2.5, 3.0, 4.0), False), ((3.5, 4.0, 5.0), True), ((0.1, 0.2, 0.3), True), ((3.1,), False), ((3.3,), True)],
 )
 def test_figures_differ_when_their_spreads_do_not_meet(other, differs):
-    assert compare.differ(make(), make(values=other)) is differs
-    assert compare.differ(make(values=other), make()) is differs
+    assert figures.differ(make(), make(values=other)) is differs
+    assert figures.differ(make(values=other), make()) is differs
 
 
 def test_a_measured_command_gives_its_exit_code_and_what_it_said_when_it_fails():
