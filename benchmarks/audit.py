@@ -73,7 +73,6 @@ TWINS: list[tuple[str, str]] = [
 
 
 def main() -> None:
-    """Audits and prints one JSON line a run on stderr, then the table in Markdown on stdout."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=3_000, help="rows of the example (default 3000)")
     parser.add_argument("--canaries", type=int, default=1_000, help="canaries beside them (default 1000)")

@@ -56,7 +56,6 @@ def audit(game: Game, *, seed: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Audits, and prints the shares with Clopper-Pearson's 95% intervals."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--audits", type=int, default=200)

@@ -43,7 +43,6 @@ def run_part(name: str, *, quick: bool, table: Path | None, scratch: Path) -> tu
 def run_parts(
     parts: Sequence[str], *, quick: bool, table: Path | None
 ) -> tuple[list[Figure], dict[str, str], list[str]]:
-    """Runs parts one after the other. Gives figures, what was left out, and which parts gave none."""
     figures: list[Figure] = []
     skipped: dict[str, str] = {}
     failed: list[str] = []
@@ -58,7 +57,6 @@ def run_parts(
 
 
 def main() -> int:
-    """Runs all parts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--quick", action="store_true")

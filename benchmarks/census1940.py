@@ -68,7 +68,6 @@ class _People:
         return whole
 
     def size(self, name: str) -> int:
-        """Gives how many categories a column has."""
         return len(self._categories(name).tokens)
 
     def _categories(self, name: str) -> CategoricalColumn:
@@ -90,7 +89,6 @@ class _People:
 
 
 def draw_pieces(schema: Schema, *, rows: int, seed: int) -> Iterator[pl.DataFrame]:
-    """Draws the population piece by piece."""
     for number, start in enumerate(range(0, rows, _PIECE)):
         rng = np.random.Generator(np.random.PCG64([seed, number]))
         yield _draw_piece(schema, min(_PIECE, rows - start), rng)
@@ -303,7 +301,6 @@ def _draw_sample_line(people: _People, age: Codes, sex: Codes, force: Flags, for
 
 
 def write_population(folder: Path, *, rows: int, seed: int) -> None:
-    """Writes data.csv and data-specs.json into a folder, which is made if it is not there."""
     schema = read_specs(SPECS)
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "data.csv").open("wb") as file:
@@ -313,7 +310,6 @@ def write_population(folder: Path, *, rows: int, seed: int) -> None:
 
 
 def main() -> None:
-    """Makes one population."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     parser.add_argument("--rows", type=int, default=ROWS)

@@ -84,7 +84,6 @@ def measure(frame: pd.DataFrame, table: pd.DataFrame) -> dict[str, float]:
 
 
 def main() -> None:
-    """Runs each table without and with the release."""
     arguments = read_arguments(__doc__)
     usual = anchor_plan._PAIRS_A_CORRELATION
     for make in (make_survey, make_meters):

@@ -89,11 +89,9 @@ class ProjectedCritic(Plain):
         self._basis = tf.constant(basis)
 
     def score(self, dense: tf.Tensor, weights: Sequence[tf.Tensor] | None = None) -> tf.Tensor:
-        """Scores dense rows, projected."""
         return super().score(dense @ self._basis, weights)
 
     def read_rows(self, codes: tf.Tensor, numbers: tf.Tensor) -> critic.Inputs:
-        """Reads rows, projected: all of them are numbers."""
         projected = self._reader._first_product(self._reader.read_rows(codes, numbers), self._basis)
         squared_norm = tf.reduce_sum(tf.square(projected), axis=1)
         return critic.Inputs(dense=projected, indices=None, squared_norm=squared_norm)
@@ -101,14 +99,12 @@ class ProjectedCritic(Plain):
     def clipped_sums(
         self, rows: critic.Cells, generated: critic.Cells, *, l2_clip_norm: float
     ) -> tuple[critic.Sums, critic.Sums]:
-        """Clips and sums the gradients of real and of generated rows, projected."""
         real, fake = (self.clipped_sum_of_rows(*half, l2_clip_norm=l2_clip_norm) for half in (rows, generated))
         return real, fake
 
 
 @contextlib.contextmanager
 def experiment(*, projection: int | None = None, warm_start: float = 0.0, noise: float = 1.0) -> Iterator[None]:
-    """Puts what is no setting of the tool in its place, inside the block."""
     train = loop.train
 
     def train_late(plan: Any, *, generator_step: Any, **more: Any) -> None:
@@ -184,7 +180,6 @@ def measure(folder: Path, epsilon: float, variant: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measures every variant on every table at every epsilon."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
     parser.add_argument("--epsilons", nargs="+", type=float, default=[0.3, 1.0, 8.0], metavar="E")

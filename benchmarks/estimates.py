@@ -68,7 +68,6 @@ def compare(
 
 
 def main() -> None:
-    """Compares every method on every table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
     parser.add_argument("--method", nargs="+", choices=METHODS, default=list(METHODS), dest="methods")

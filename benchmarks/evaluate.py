@@ -25,7 +25,6 @@ from benchmarks.processes import find_table, run_measured  # noqa: E402
 
 
 def draw_rows(source: Path, target: Path) -> None:
-    """Writes as many rows as there are, drawn with replacement."""
     frame = pl.read_csv(source, infer_schema=False)
     frame.sample(fraction=1.0, with_replacement=True, seed=1).write_csv(target)
 
@@ -69,7 +68,6 @@ def measure(real: Path, synthetic: Path, specs: Path, *, work: Path) -> dict[str
 
 
 def main() -> int:
-    """Prints one line a run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", nargs="*", type=Path, default=[], metavar="FOLDER")
     parser.add_argument("--standin", type=int, default=0, metavar="ROWS")

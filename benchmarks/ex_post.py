@@ -46,7 +46,6 @@ def read_images(folder: Path) -> Images:
 
 
 def train(images: Images, *, noisy: bool, steps: int, seed: int) -> Images:
-    """Trains a GAN and gives as many images of its own."""
     import tensorflow as tf
 
     tf.random.set_seed(seed)
@@ -130,7 +129,6 @@ def measure(real: Images, artificial: Images, *, seed: int) -> dict[str, object]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Prints one line a release."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, metavar="MNIST_FOLDER")
     parser.add_argument("--steps", type=int, default=3000, help="generator steps (default 3000)")

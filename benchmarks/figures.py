@@ -48,7 +48,6 @@ class Figure:
 
 
 def take_figure(name: str, values: Sequence[float], *, unit: str, goal: str | None = None) -> Figure:
-    """Makes a figure of the values of all runs."""
     return Figure(
         name=name,
         unit=unit,
@@ -66,7 +65,6 @@ def take_ratios(name: str, over: Sequence[float], under: Sequence[float], *, goa
 
 
 def name_processor() -> str:
-    """Gives the processor's model, or its architecture where nothing tells the model."""
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
@@ -74,7 +72,6 @@ def name_processor() -> str:
 
 
 def describe_machine() -> dict[str, Any]:
-    """Says what the figures were taken on, and what else it was doing."""
     return {
         "cpu": name_processor(),
         "architecture": platform.machine(),
@@ -132,7 +129,6 @@ def read_figures(document: Any) -> list[Figure]:
 
 
 def describe(figure: Figure) -> str:
-    """Writes a figure as a row of the table."""
     verdict = {True: "yes", False: "**no**", None: ""}[figure.met]
     spread = f"{figure.median:.3g} ({figure.low:.3g}-{figure.high:.3g})"
     return f"| {figure.name} | {spread} {figure.unit} | {figure.runs} | {figure.goal or ''} | {verdict} |"
@@ -193,7 +189,6 @@ def _show(figure: Figure | None) -> str:
 
 
 def main() -> None:
-    """Compares two files."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs=2, type=Path, metavar="FILE")
     asked = parser.parse_args()

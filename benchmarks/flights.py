@@ -21,7 +21,6 @@ MOMENT = {"type": "datetime", "format": "%Y-%m-%d %H:%M", "min": "2013-01-01 00:
 
 
 def main() -> int:
-    """Reads the package, writes table, routes and specs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("package", type=Path, metavar="PACKAGE")
     parser.add_argument("folder", type=Path, metavar="FOLDER")
@@ -63,7 +62,6 @@ def describe(flights: pl.DataFrame) -> pl.DataFrame:
 
 
 def make_specs(*, carriers: list[str], airports: list[str]) -> dict[str, Any]:
-    """What is public about the table."""
     departed = "STRFTIME(scheduled + dep_delay * INTERVAL '1 minute', '%Y-%m-%d %H:%M')"
     return {
         "scheduled": {**MOMENT, "max": "2013-12-31 23:59", "description": "Departure as in the timetable."},

@@ -36,7 +36,6 @@ QUICK_FLAGS = ["--rounds", "3", "--fit-steps", "20", "--steps", "10"]
 
 
 def cut_columns(folder: Path, target: Path, *, columns: int) -> None:
-    """Writes the table in `folder` with fewer columns."""
     specs = json.loads((folder / "data-specs.json").read_text())
     header = pl.scan_csv(folder / "data.csv", infer_schema=False).collect_schema().names()
     taken: list[str] = []
@@ -67,7 +66,6 @@ def run_staged(
 
 
 def fit_exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:
-    """Gives the slope of the logarithms, by least squares."""
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
 
 
@@ -88,7 +86,6 @@ def take_exponent(name: str, sizes: Sequence[float], seconds: Sequence[float], g
 
 
 def measure(rows: Sequence[int], columns: Sequence[int], *, scratch: Path, flags: Sequence[str]) -> dict[str, Any]:
-    """Measures every size once."""
     found: dict[str, Any] = {"rows": [], "columns": []}
     middle = sorted(rows)[len(rows) // 2]
     width = len(json.loads(SPECS.read_text()))
@@ -112,7 +109,6 @@ def measure(rows: Sequence[int], columns: Sequence[int], *, scratch: Path, flags
 
 
 def make_figures(found: dict[str, Any]) -> list[Figure]:
-    """Makes the figures of all runs."""
     rows, columns = found["rows"], found["columns"]
     sizes, widths = [case["rows"] for case in rows], [case["columns"] for case in columns]
     reading = [sum(case["stages"][stage]["cpu_s"] for stage in ("read", "encode")) for case in rows]
@@ -134,7 +130,6 @@ def make_figures(found: dict[str, Any]) -> list[Figure]:
 
 
 def main() -> None:
-    """Measures all sizes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", nargs="+", type=int)
     parser.add_argument("--columns", nargs="+", type=int)

@@ -99,7 +99,6 @@ def find_component(points: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def score(images: Images, labels: Labels, folder: Path) -> dict[str, Any]:
-    """Scores images against both parts of the real ones. Raises: ImagesError."""
     train, _ = read_images(folder / "train.npz")
     test, truth = read_images(folder / "test.npz")
     classes = int(json.loads((folder / "specs.json").read_text())["label"]["count"])
@@ -123,7 +122,6 @@ def score(images: Images, labels: Labels, folder: Path) -> dict[str, Any]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Splits or scores."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     splitting = commands.add_parser("split")

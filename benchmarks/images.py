@@ -105,7 +105,6 @@ def score(folder: Path, arguments: list[str], scratch: Path, children: Children,
 
 
 def title_of(record: Record) -> str:
-    """How the table names a method."""
     return REFERENCES.get(record["method"], utility.title_of(record))
 
 
@@ -171,7 +170,6 @@ def _remarks(records: list[Record]) -> Iterator[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measures, or reports what was measured."""
     parser = make_parser()
     asked = parser.parse_args(arguments)
     if asked.report is not None:
@@ -206,7 +204,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("images", type=Path, nargs="?", metavar="IMAGES_IDX", help="idx file, gzipped or not")
     parser.add_argument("labels", type=Path, nargs="?", metavar="LABELS_IDX", help="idx file, gzipped or not")

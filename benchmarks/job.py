@@ -59,7 +59,6 @@ def run_peers(folder: Path, peers: str) -> tuple[list[Figure], dict[str, str]]:
 
 
 def make_figures(whole: dict[str, Any], tenth: dict[str, Any], out: dict[str, Any], *, rows: int) -> list[Figure]:
-    """Makes the figures of the three runs. Units: seconds, GB of 10^9 bytes."""
     label = f"whole job, {rows:,} rows of 98 columns"
     spent = whole["stages"]
 
@@ -97,7 +96,6 @@ def make_figures(whole: dict[str, Any], tenth: dict[str, Any], out: dict[str, An
 
 
 def measure(rows: int, *, out_rows: int, scratch: Path, flags: Sequence[str], peers: str) -> dict[str, Any]:
-    """Runs a tenth of the rows, all of them, many rows out of few, and the peers."""
     runs: dict[str, Any] = {}
     folder = scratch / "table"
     for name, size in (("tenth", max(rows // 10, 300)), ("whole", rows)):
@@ -110,7 +108,6 @@ def measure(rows: int, *, out_rows: int, scratch: Path, flags: Sequence[str], pe
 
 
 def main() -> None:
-    """Measures the job."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int)
     parser.add_argument("--quick", action="store_true", help="a small table")

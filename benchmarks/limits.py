@@ -66,8 +66,6 @@ def without_noise() -> Iterator[None]:
 
 
 def without_selection_error() -> Any:
-    """Makes every selection that of the largest score."""
-
     def select(source: NoiseSource, release: Release, scores: Any) -> int:
         return int(np.argmax(scores))
 
@@ -75,13 +73,11 @@ def without_selection_error() -> Any:
 
 
 def with_more_codes() -> Any:
-    """Gives the last fit more codes."""
     choose = anchor_plan.AnchorDesign.choose_codes
     return mock.patch.object(anchor_plan.AnchorDesign, "choose_codes", lambda plan, width: MORE * choose(plan, width))
 
 
 def with_more_steps() -> Any:
-    """Gives the last fit more steps."""
     steps = anchor_plan.AnchorDesign.fit_steps
     return mock.patch.object(anchor_plan.AnchorDesign, "fit_steps", property(lambda plan: MORE * steps.__get__(plan)))
 
@@ -109,7 +105,6 @@ PARTS: dict[str, tuple[Callable[[], Any], ...]] = {
 
 
 def measure(folder: Path, epsilon: float, part: str) -> dict[str, Any]:
-    """Runs and scores one part once, in this process."""
     frame = pd.read_csv(folder / "train.csv.gz", dtype=str, keep_default_na=False)
     start = time.process_time()
     with ExitStack() as stack:
@@ -127,7 +122,6 @@ def measure(folder: Path, epsilon: float, part: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measures every part of every table at every epsilon."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
     parser.add_argument("--epsilons", nargs="+", type=float, default=[0.3, 1.0, 8.0], metavar="E")

@@ -113,7 +113,6 @@ def _lay_out(rows: list[tuple[Any, ...]], unit: dict[str, Any], specs: dict[str,
 
 
 def main() -> None:
-    """Runs each table with and without links."""
     arguments = read_arguments(__doc__)
     for make in (make_panel, make_households, make_visits):
         frame, specs, linked, measure = make(np.random.default_rng(5))

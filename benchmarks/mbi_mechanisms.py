@@ -67,7 +67,6 @@ class Guarded:
         return self._counted[columns]
 
     def measure(self, columns: Columns, sigma: float) -> None:
-        """Adds a marginal with Gaussian noise to the answers."""
         self._pay(1 / (2 * sigma**2))
         counts = self.count(columns)
         self.answers.append(Answer(columns, counts + self._random.normal(0, sigma, len(counts)), sigma))
@@ -142,7 +141,6 @@ class Model:
         return joint.ravel() / float(self.fitted.total) ** (len(nodes) - len(shared) - 1)
 
     def draw(self, rows: int) -> dict[str, Any]:
-        """Gives the columns of as many rows."""
         return dict(self.fitted.synthetic_data(rows).data)
 
     def _sum(self, node: Columns, names: Container[str]) -> tuple[Any, Columns]:
@@ -185,7 +183,6 @@ def fit_model(
 
 
 def measure_size(sizes: Mapping[str, int], sets: list[Columns]) -> float:
-    """Gives the MB of a model of these sets."""
     from mbi import Domain, junction_tree
 
     return float(junction_tree.hypothetical_model_size(Domain.fromdict(dict(sizes)), sets))
@@ -274,12 +271,10 @@ def score_set(asked: Guarded, model: Any, columns: Columns, weight: int, sigma: 
 
 
 def expect_noise(sigma: float, cells: int) -> float:
-    """Gives the L1 norm to be expected of Gaussian noise."""
     return math.sqrt(2 / math.pi) * sigma * cells
 
 
 def price_round(epsilon: float, sigma: float) -> float:
-    """Gives the rho of selecting and measuring once."""
     return epsilon**2 / 8 + 1 / (2 * sigma**2)
 
 

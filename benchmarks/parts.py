@@ -46,7 +46,6 @@ SPECS: dict[str, Any] = {
 
 
 def draw_part(records: int, rng: np.random.Generator) -> pl.DataFrame:
-    """Draws some rows."""
     hidden = rng.random((3, records), np.float32)
     columns: dict[str, pl.Series] = {}
     for place, size in enumerate(SIZES):
@@ -97,7 +96,6 @@ class DiskWatch:
 
 
 def main() -> None:
-    """Makes the table and measures one run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=100_000_000)
     parser.add_argument("--part", type=int, default=1_000_000, help="rows of each part")

@@ -48,7 +48,6 @@ def code_column(cells: "pd.Series[str]", rule: dict[str, Any], bins: int = BINS)
 
 
 def write_cells(codes: Any, rule: dict[str, Any], bins: int = BINS) -> Any:
-    """Gives the cells that codes stand for."""
     tokens = np.array(list_tokens(rule), dtype=object)
     if rule["type"] == "enum":
         return tokens[codes]
@@ -110,7 +109,6 @@ DPMM = ("dpmm-mst", "dpmm-aim", "dpmm-mst-privtree", "dpmm-aim-privtree")
 
 
 def main() -> None:
-    """Codes the table, runs the tool, and writes what it made."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tool", choices=[*DPMM, "mbi-mst", "mbi-aim", "smartnoise-mst", "smartnoise-dpctgan"])
     parser.add_argument("data", type=Path)

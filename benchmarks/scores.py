@@ -136,7 +136,6 @@ def read_codes(path: Path, domains: list[Domain]) -> Codes:
 
 
 def count_bad_rows(codes: Codes) -> int:
-    """Counts the rows with a cell that is not legal."""
     return int((codes < 0).any(axis=1).sum())
 
 
@@ -336,7 +335,6 @@ def score(folder: Path, synthetic_path: Path | None = None, *, reference: str | 
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Prints the scores as JSON; exit code 1 where the table cannot be scored."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     parser.add_argument("synthetic", type=Path, nargs="?", metavar="SYNTHETIC.csv")

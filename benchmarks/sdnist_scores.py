@@ -31,7 +31,6 @@ def put_in_bins(real: pd.DataFrame, table: pd.DataFrame) -> list[pd.DataFrame]:
 
 
 def main() -> int:
-    """Prints a line a table."""
     import sdnist.report.dataset  # noqa: F401 # first, since the two import each other
     from sdnist.metrics.kmarginal import KMarginal
 

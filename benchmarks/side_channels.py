@@ -72,7 +72,6 @@ def measure(folder: Path, table: str) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Prints a Markdown table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=100, help="of each of the two tables")
     parser.add_argument("--rows", type=int, default=2_000)

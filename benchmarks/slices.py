@@ -25,7 +25,6 @@ FILES = ("train.csv.gz", "holdout.csv.gz")
 
 
 def write(folder: Path, specs: dict[str, object], tables: dict[str, pd.DataFrame]) -> None:
-    """Writes a table in the layout it came in."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "data-specs.json").write_text(json.dumps(specs, indent=1))
     for name, table in tables.items():
@@ -43,7 +42,6 @@ def choose_flags(train: pd.DataFrame) -> list[tuple[str, int]]:
 
 
 def cut_table(folder: Path, output: Path) -> None:
-    """Writes all slices of one table."""
     specs = json.loads((folder / "data-specs.json").read_text())
     tables = {name: pd.read_csv(folder / name, dtype=str, keep_default_na=False) for name in FILES}
     train = tables["train.csv.gz"]
@@ -67,7 +65,6 @@ def cut_table(folder: Path, output: Path) -> None:
 
 
 def main() -> None:
-    """Cuts every table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     parser.add_argument("output", type=Path, metavar="OUTPUT")

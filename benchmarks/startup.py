@@ -31,7 +31,6 @@ def list_commands(table: Path | None) -> dict[str, tuple[list[str], int, str]]:
 
 
 def main() -> None:
-    """Measures every command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table", type=Path)
     parser.add_argument("--rounds", type=int, default=9)

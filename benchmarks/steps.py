@@ -64,7 +64,6 @@ Take = Callable[[Sequence[np.ndarray]], None]
 
 
 def count_columns(width: int) -> int:
-    """Says how many columns a table of a one-hot width has here."""
     return min(width // _CATEGORIES, _MOST_COLUMNS)
 
 
@@ -97,15 +96,12 @@ class _ReadyFakes:
         self._dense = tf.reshape(tf.one_hot(codes, table.spans[0].width), [batch, -1])
 
     def draw(self, batch: int) -> tuple[tf.Tensor, tf.Tensor]:
-        """Gives no random input: none is needed."""
         return tf.zeros((batch, 0)), tf.zeros((batch, 0))
 
     def rows(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
-        """Gives the rows, dense."""
         return self._dense
 
     def cells(self, latents: tf.Tensor, uniforms: tf.Tensor) -> Cells:
-        """Gives the rows as encoded."""
         return self._cells
 
 
@@ -139,7 +135,6 @@ class Parts:
 
     @property
     def as_arguments(self) -> dict[str, Any]:
-        """What a step of the product takes."""
         return {"critic": self.critic, "generator": self.generator, "latents": self.latents, "plan": self.plan}
 
     def densify(self, rows: tf.Tensor) -> tf.Tensor:
@@ -167,18 +162,14 @@ class PlainStep:
         self._update = CriticUpdate(parts.critic, parts.plan)
 
     def draw_noise(self, count: int) -> tf.Tensor:
-        """Draws nothing."""
         return tf.zeros((count, 0))
 
     def trace(self, rows: tf.Tensor, drawn: tf.Tensor, learning_rate: tf.Tensor) -> None:
-        """Does what a step does."""
         real, fake = self.halves(rows)
         self._update.apply(real, fake, learning_rate=learning_rate)
 
 
 class _NoGenerator:
-    """Stands for the generator's step, which is never due here."""
-
     def trace(self, learning_rate: tf.Tensor) -> None:
         """Does nothing."""
 
@@ -264,7 +255,6 @@ def make_vectorized(table: EncodedTable, plan: TrainingDesign) -> Take:
 
 
 def make_private(table: EncodedTable, plan: TrainingDesign, **how: Any) -> FusedStep:
-    """Makes the product's step."""
     return FusedStep(table, steps=make_free_steps(plan, seed=make_streams()), **Parts(table, plan, **how).as_arguments)
 
 
@@ -319,7 +309,6 @@ def time_turns(steps: Mapping[str, Callable[[], None]], *, rounds: int, seconds:
 
 
 def measure(width: int, batch: int, *, rounds: int, seconds: float) -> dict[str, Any]:
-    """Measures one case."""
     plan, at_once, steps = make_steps(width, batch)
     rng = np.random.default_rng(3)
 
@@ -359,7 +348,6 @@ def measure_flop_rate(*, seconds: float) -> float:
 
 
 def make_figures(case: dict[str, Any], *, flop_rate: float) -> list[Figure]:
-    """Makes the figures of a case, with the goals that were set for it."""
     times, width, batch = case["cpu_ms"], case["width"], case["batch"]
     label = f"d {width:,}, B {batch:,}"
     large = width >= 1300 and batch >= 512
@@ -407,7 +395,6 @@ def make_figures(case: dict[str, Any], *, flop_rate: float) -> list[Figure]:
 
 
 def main() -> None:
-    """Measures every case."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", nargs="+", default=[f"{width},{batch}" for width, batch in CASES], metavar="W,B")
     parser.add_argument("--rounds", type=int, default=7)

@@ -61,7 +61,6 @@ def read_encoded(folder: Path, *, on_disk: bool) -> Any:
 
 
 def read_with_polars(folder: Path) -> pl.DataFrame:
-    """Reads the same file as a frame of whole numbers."""
     return pl.read_csv(folder / "data.csv")
 
 
@@ -82,7 +81,6 @@ def write_frames(folder: Path, frame: pl.DataFrame) -> None:
 
 
 def measure(work: Callable[[], Any]) -> float:
-    """Gives the CPU seconds of a piece of work."""
     start = time.process_time()
     work()
     return time.process_time() - start
@@ -192,7 +190,6 @@ def compare_forms(folder: Path, *, rows: int, rounds: int) -> list[Figure]:
 
 
 def run(folder: Path, *, rows: int, rounds: int, sampled: int) -> list[Figure]:
-    """Takes all figures on a table of so many rows."""
     write_population(folder, rows=rows, seed=1)
     seconds = compare(folder, rounds=rounds)
     figures = [take_figure(f"csv_{name}_cpu", values, unit="s") for name, values in seconds.items()]
@@ -226,7 +223,6 @@ def run(folder: Path, *, rows: int, rounds: int, sampled: int) -> list[Figure]:
 
 
 def main() -> None:
-    """Prints every figure, and stores them where asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=3)

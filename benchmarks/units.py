@@ -54,7 +54,6 @@ def read(arguments: argparse.Namespace) -> tuple[pl.DataFrame, dict[str, Any]]:
 
 
 def main() -> None:
-    """Runs both ways for each K and epsilon."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("unit")
@@ -98,7 +97,6 @@ def main() -> None:
 def score(
     frame: pl.DataFrame, kept: pl.DataFrame, document: Any, specs: Any, epsilon: float, delta: float, arguments: Any
 ) -> dict[str, float]:
-    """The scores of one run against all rows."""
     synthesizer = Synthesizer(document, epsilon, delta, method=arguments.method, threads=1).fit(kept.to_pandas())
     written = pl.concat(synthesizer.sample_cells())
     with tempfile.TemporaryDirectory() as folder:
@@ -126,7 +124,6 @@ def score(
 
 
 def count_rows(frame: pl.DataFrame) -> Any:
-    """How many rows each unit has."""
     return frame.group_by(UNIT).len().get_column("len").to_numpy()
 
 

@@ -81,17 +81,14 @@ class Method:
 
     @property
     def is_reference(self) -> bool:
-        """Whether it is made of the real rows, here."""
         return self.name in REFERENCES
 
     @property
     def flags(self) -> list[str]:
-        """The settings as run.py takes them."""
         return [part for name, value in self.settings for part in ([f"--{name}"] + ([] if value is None else [value]))]
 
     @property
     def title(self) -> str:
-        """How a table names it."""
         return REFERENCES.get(self.name, " ".join([self.name, *self.flags]))
 
 
@@ -145,7 +142,6 @@ class Cell:
 
 
 def cell_of(record: Record) -> Cell:
-    """Gives back the cell of a record."""
     method = Method(record["method"], tuple((name, value) for name, value in record["settings"]))
     return Cell(record["table"], record["split_sha256"], method, record["epsilon"], record["repetition"])
 
@@ -347,7 +343,6 @@ def _score(folder: Path, arguments: list[str], scratch: Path, children: Children
 
 
 def last_line(path: Path) -> str:
-    """Gives the last line of what a process said."""
     lines = path.read_text(errors="replace").strip().splitlines()
     return lines[-1] if lines else "nothing on stderr"
 
@@ -424,7 +419,6 @@ class Measurement:
         self.threads: int | None = asked.threads or spread
 
     def say(self, text: str) -> None:
-        """Writes a line of progress."""
         print(f"{self._name}: {text}", file=sys.stderr, flush=True)
 
     def run(self, run_one: Callable[[Cell, Children], Record]) -> list[Record] | None:
@@ -474,7 +468,6 @@ class Measurement:
 
 
 def mend_last_line(results: Path) -> None:
-    """Cuts off half a line, so that the next record does not grow onto it."""
     if results.exists():
         text = results.read_bytes()
         if not text.endswith(b"\n"):
@@ -500,7 +493,6 @@ def summarise(record: Record) -> str:
 
 
 def title_of(record: Record) -> str:
-    """How a table names the method of a record: by its flags, so that no two settings share a name."""
     return cell_of(record).method.title
 
 
@@ -572,12 +564,10 @@ def _place(record: Record) -> tuple[str, int, str, int]:
 
 
 def row(cells: Iterable[str]) -> str:
-    """Gives a row of a Markdown table."""
     return "| " + " | ".join(cells) + " |"
 
 
 def head(cells: list[str]) -> list[str]:
-    """Gives the first two lines of a Markdown table."""
     return [row(cells), "|" + "---|" * len(cells)]
 
 
@@ -594,7 +584,6 @@ def _spread(group: list[Record], score: str) -> str:
 
 
 def write_epsilon(epsilon: float | None) -> str:
-    """Writes an epsilon; a reference has none."""
     return "-" if epsilon is None else f"{epsilon:g}"
 
 
@@ -700,7 +689,6 @@ def _remarks(records: list[Record], peers: Record, shown: list[Record]) -> Itera
 
 
 def name_code(record: Record) -> str:
-    """Says what code made a record, and where."""
     commit = (record["commit"] or "no commit")[:10] + (" with changes" if record["changed"] else "")
     machine = record["machine"]
     where = f"{machine['cores']} cores of {machine['processor']}, Python {record['versions']['python']}"
@@ -711,7 +699,6 @@ def name_code(record: Record) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measures, or reports what was measured."""
     commands = read_peers(os.environ.get("BENCH_PEERS", ""))
     parser = make_parser([*METHODS, *commands])
     asked = parser.parse_args(arguments)

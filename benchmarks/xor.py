@@ -44,7 +44,6 @@ def make_table(folder: Path, rng: np.random.Generator, *, ways: int, rows: int) 
 
 
 def share_found(path: Path) -> float:
-    """Gives the share of rows whose bits have an even sum."""
     table = pd.read_csv(path)
     return float((table.filter(regex="^x").sum(axis=1) % 2 == 0).mean())
 
@@ -65,7 +64,6 @@ def run_once(folder: Path, method: str, epsilon: float, peers: dict[str, list[st
 
 
 def main() -> None:
-    """Measures every method on every table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ways", nargs="+", type=int, default=[3, 4, 5, 6, 7], metavar="K")
     parser.add_argument("--rows", nargs="+", type=int, default=[2_000, 10_000, 100_000], metavar="N")
