@@ -23,8 +23,8 @@ from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.events import Unprotected
 from dpwgan.privacy.guarantee import PrivacyGuarantee
 from dpwgan.privacy.randomness import NOISE_SOURCE
-from dpwgan.privacy.sizes import SIZES_LABEL
 from dpwgan.privacy.unit import ONE_ROW, Unit
+from dpwgan.privacy.unit_counts import SIZES_LABEL
 from dpwgan.table.schema import Schema
 from dpwgan.version import __version__
 

@@ -28,7 +28,7 @@ from dpwgan.privacy.journal import Arrays, Journal
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import Streams, make_choice_stream, make_streams
-from dpwgan.privacy.sizes import SIZES_LABEL
+from dpwgan.privacy.unit_counts import SIZES_LABEL
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder

@@ -18,8 +18,8 @@ from dpwgan.marginals.denoising import denoise
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.methods.base import FittedSynthesizer
 from dpwgan.privacy.journal import Arrays
-from dpwgan.privacy.links import LINKS_LABEL
 from dpwgan.privacy.randomness import branch, make_choice_stream
+from dpwgan.privacy.unit_counts import LINKS_LABEL
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.findings import Findings
 from dpwgan.table.forms import count_kinds, read_kinds

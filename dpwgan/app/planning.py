@@ -21,12 +21,11 @@ from dpwgan.privacy.budget import Budget, NeighboringRelation, list_weaknesses
 from dpwgan.privacy.events import DiscreteGaussian, StableSelection, Unprotected
 from dpwgan.privacy.journal import Journal, Spent
 from dpwgan.privacy.ledger import GIVEN_UP, Ledger, Observer
-from dpwgan.privacy.links import plan_links
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.release import Release
-from dpwgan.privacy.sizes import plan_sizes
 from dpwgan.privacy.terms import RULES, AccountantChoice, Terms
 from dpwgan.privacy.unit import Unit
+from dpwgan.privacy.unit_counts import plan_links, plan_sizes
 from dpwgan.table.encoded import TableShape, lay_out_spans
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.forms import list_forms

@@ -29,9 +29,9 @@ from dpwgan.privacy.guarantee import PrivacyGuarantee
 from dpwgan.privacy.journal import Arrays, Journal
 from dpwgan.privacy.noise_source import NoiseSource, PlainStreams
 from dpwgan.privacy.release import Noisy, Release
-from dpwgan.privacy.sizes import SIZES_LABEL
 from dpwgan.privacy.steps import Steps, StepsObserver
 from dpwgan.privacy.unit import ONE_ROW, Unit
+from dpwgan.privacy.unit_counts import SIZES_LABEL
 
 Chosen = TypeVar("Chosen")
 

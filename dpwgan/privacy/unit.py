@@ -18,7 +18,7 @@ other: `rows` steps of D, and the triangle inequality. QED. It is reached: all r
   that of a row. Else rows are sampled apart, and `PoissonGaussian.split` has what that costs.
 - Stable selection of cells: it is planned by what it costs, and noisier for a unit (`StableSelection.of_row`). Of a
   column in which a unit's rows are alike units are counted, not rows: a unit adds 1 to one count, as a row does.
-- The histogram of units by their numbers of rows is no sum over rows: `dpwgan.privacy.sizes`.
+- The histogram of units by their numbers of rows is no sum over rows: `dpwgan.privacy.unit_counts`.
 """
 
 from dataclasses import dataclass, replace

@@ -12,7 +12,7 @@ from dpwgan.app import links
 from dpwgan.app.api import Synthesizer
 from dpwgan.app.claims.verification import find_faults
 from dpwgan.errors import SpecsError
-from dpwgan.privacy.links import LINKS_LABEL
+from dpwgan.privacy.unit_counts import LINKS_LABEL
 from tests.lives import fit_through_kills
 
 SPECS: dict[str, Any] = {

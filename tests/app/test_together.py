@@ -16,7 +16,7 @@ from dpwgan.app.claims.verification import find_faults
 from dpwgan.app.sampling import RowSource
 from dpwgan.app.together import _give_up, cut_units, draw_forms
 from dpwgan.errors import SpecsError, UsageError
-from dpwgan.privacy.sizes import SIZES_LABEL
+from dpwgan.privacy.unit_counts import SIZES_LABEL
 from tests.lives import fit_through_kills
 from tests.programs import read_claim
 

@@ -7,9 +7,9 @@ from scipy.optimize import brentq
 
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.budget import Budget
-from dpwgan.privacy.links import LINKS_LABEL, plan_links
 from dpwgan.privacy.terms import Terms
 from dpwgan.privacy.unit import Unit
+from dpwgan.privacy.unit_counts import LINKS_LABEL, plan_links
 from tests.ledgers import open_ledger
 from tests.privacy.charges import RELATIONS, ZERO_OUT
 

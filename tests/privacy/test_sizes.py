@@ -9,9 +9,9 @@ import pytest
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.budget import Budget
 from dpwgan.privacy.mechanisms.laplace import find_scale
-from dpwgan.privacy.sizes import SIZES_LABEL, SIZES_SHARE, plan_sizes
 from dpwgan.privacy.terms import Terms
 from dpwgan.privacy.unit import Unit
+from dpwgan.privacy.unit_counts import SIZES_LABEL, SIZES_SHARE, plan_sizes
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.forms import count_forms, list_forms
 from dpwgan.table.source import make_table
