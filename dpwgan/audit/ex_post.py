@@ -55,7 +55,7 @@ def find_nearest_vectors(
 
     if not 1 <= neighbours <= len(among) - same:
         raise UsageError(f"{neighbours} nearest rows cannot be found among {len(among) - same}")
-    index = NearestNeighbors(n_neighbors=neighbours, algorithm="auto").fit(among)
+    index = NearestNeighbors(n_neighbors=neighbours).fit(among)
     # Without targets every vector is left out of its own list, which a search for them would not do for twins.
     places: Places = index.kneighbors(None if same else targets, return_distance=False)
     # A fast search computes |a|^2 - 2 ab + |b|^2, which has no digits left for vectors close together.
