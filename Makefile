@@ -105,8 +105,9 @@ PEERS := dpmm-mst dpmm-aim dpmm-mst-privtree dpmm-aim-privtree mbi-mst mbi-aim
 peer_python = $(wildcard $(OUT)/peers/$(firstword $(subst -, ,$(1)))/bin/python)
 bench-utility: export BENCH_PEERS ?= $(foreach tool,$(PEERS),$(if $(call peer_python,$(tool)),$(tool)=$(call peer_python,$(tool)) benchmarks/peer.py $(tool) {data} {output} {specs} {epsilon};))
 bench-utility: venv ## Prints how good the tables are: method by table by epsilon, beside the peers' figures
-	$(PY) benchmarks/utility.py --tables "$(TABLES)" --only "$(ONLY)" --methods "$(METHODS)" --epsilons "$(EPSILONS)" \
-		--seeds "$(SEEDS)" --jobs "$(JOBS)" $(if $(RESUME),--resume "$(RESUME)") $(BENCH_FLAGS)
+	$(PY) benchmarks/utility.py --tables "$(TABLES)" $(if $(ONLY),--only $(ONLY)) $(if $(METHODS),--methods $(METHODS)) \
+		$(if $(EPSILONS),--epsilons $(EPSILONS)) --seeds "$(SEEDS)" --jobs "$(JOBS)" \
+		$(if $(RESUME),--resume "$(RESUME)") $(BENCH_FLAGS)
 
 .PHONY: bench-slices
 bench-slices: venv-evaluation ## Cuts TABLES into fewer rows, fewer columns and yes/no flags: make bench-utility TABLES=build/slices

@@ -36,8 +36,7 @@ def run_part(name: str, *, quick: bool, table: Path | None, scratch: Path) -> tu
     if code != 0 or not target.exists():
         return [], {name: f"ended with exit code {code}"}
     document = json.loads(target.read_text())
-    left_out = document.get("skipped", {}) if isinstance(document, dict) else {}
-    return read_figures(document), {f"{name}: {what}": str(why) for what, why in left_out.items()}
+    return read_figures(document), {f"{name}: {what}": str(why) for what, why in document["skipped"].items()}
 
 
 def run_parts(

@@ -28,7 +28,6 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 # This process stays small, without numpy: a child's peak memory counts that of the process which forked it.
 ROOT = Path(__file__).resolve().parent.parent
@@ -207,17 +206,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("images", type=Path, nargs="?", metavar="IMAGES_IDX", help="idx file, gzipped or not")
     parser.add_argument("labels", type=Path, nargs="?", metavar="LABELS_IDX", help="idx file, gzipped or not")
-    listed: dict[str, Any] = {"nargs": "+", "action": utility.Flat}
-    parser.add_argument("--methods", type=utility.words(str), default=list(METHODS), metavar="METHOD", **listed)
-    parser.add_argument(
-        "--epsilons", type=utility.words(utility.positive), default=list(EPSILONS), metavar="EPSILON", **listed
-    )
-    parser.add_argument("--delta", type=utility.positive, default=DELTA, help=f"of every run (default: {DELTA:g})")
-    parser.add_argument("--runs", type=utility.count, default=1, metavar="N", help="of each cell (default: 1)")
-    parser.add_argument("--jobs", type=utility.count, default=1, metavar="J", help="cells at once (default: 1)")
-    parser.add_argument("--threads", type=utility.count, metavar="N", help="of a cell (default: run.py's; cores/jobs)")
-    parser.add_argument("--resume", type=Path, metavar="FILE", help="append here, and skip the cells it holds")
-    parser.add_argument("--report", type=Path, metavar="FILE", help="print this file, run nothing")
+    parser.add_argument("--delta", type=float, default=DELTA, help=f"of every run (default: {DELTA:g})")
+    parser.add_argument("--runs", type=int, default=1, metavar="N", help="of each cell (default: 1)")
+    utility.add_options(parser, methods=METHODS, epsilons=EPSILONS)
     return parser
 
 

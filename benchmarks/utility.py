@@ -710,7 +710,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     try:
         methods = [Method(text) if text in commands else read_method(text) for text in asked.methods]
-        epsilons = list(dict.fromkeys(asked.epsilons or EPSILONS))
+        epsilons = list(dict.fromkeys(asked.epsilons))
         folders = find_tables(asked.tables, asked.only)
     except ValueError as error:
         parser.error(str(error))
@@ -759,54 +759,27 @@ def find_tables(folder: Path, only: list[str]) -> dict[str, Path]:
 
 
 def make_parser(methods: list[str]) -> argparse.ArgumentParser:
-    """The command line; `methods` are run where it names none. Lists may be given in one argument too, as make does."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     root = HERE.parent.parent / "shared" / "bench"
     parser.add_argument(
         "--tables", type=Path, default=root, metavar="FOLDER", help=f"folder of tables (default: {root})"
     )
-    parser.add_argument("--only", type=words(str), nargs="+", action=Flat, default=[], help="these tables only")
-    parser.add_argument("--methods", type=words(str), nargs="+", action=Flat, default=methods)
-    parser.add_argument("--epsilons", type=words(positive), nargs="+", action=Flat, default=[])
-    parser.add_argument("--seeds", type=count, default=3, metavar="N", help="repetitions of each cell (default: 3)")
-    files = parser.add_mutually_exclusive_group()
-    files.add_argument("--resume", type=Path, metavar="FILE", help="append here, and skip the cells it holds")
-    files.add_argument("--report", type=Path, metavar="FILE", help="print this file, run nothing")
-    parser.add_argument("--jobs", type=count, default=1, metavar="N", help="cells at once (default: 1)")
-    parser.add_argument("--threads", type=count, metavar="N", help="of each cell (default: run.py's; cores / jobs)")
+    parser.add_argument("--only", nargs="+", default=[], metavar="TABLE", help="these tables only")
+    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="repetitions of each cell (default: 3)")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the tables written, and their claims")
+    add_options(parser, methods=methods, epsilons=EPSILONS)
     return parser
 
 
-class Flat(argparse.Action):
-    """Puts the lists of several arguments into one."""
-
-    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
-        """Takes all that stands behind the option."""
-        flat = [word for part in values for word in part]
-        if flat:  # make passes an empty variable on
-            setattr(namespace, self.dest, flat)
-
-
-def words(convert: Callable[[str], Any]) -> Any:
-    """Gives a reader of lists, their parts with spaces between."""
-    return lambda text: [convert(word) for word in text.split()]
-
-
-def positive(text: str) -> float:
-    """Reads a finite number above 0. Raises: ValueError."""
-    value = float(text)
-    if not 0 < value < float("inf"):
-        raise ValueError
-    return value
-
-
-def count(text: str) -> int:
-    """Reads a whole number from 1 on. Raises: ValueError."""
-    value = int(text)
-    if value < 1:
-        raise ValueError
-    return value
+def add_options(parser: argparse.ArgumentParser, *, methods: Iterable[str], epsilons: Iterable[float]) -> None:
+    """Adds what every measurement of cells asks for; by itself it takes these methods and epsilons."""
+    parser.add_argument("--methods", nargs="+", default=list(methods), metavar="METHOD")
+    parser.add_argument("--epsilons", type=float, nargs="+", default=list(epsilons), metavar="EPSILON")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="cells at once (default: 1)")
+    parser.add_argument("--threads", type=int, metavar="N", help="of each cell (default: run.py's; cores / jobs)")
+    files = parser.add_mutually_exclusive_group()
+    files.add_argument("--resume", type=Path, metavar="FILE", help="append here, and skip the cells it holds")
+    files.add_argument("--report", type=Path, metavar="FILE", help="print this file, run nothing")
 
 
 if __name__ == "__main__":

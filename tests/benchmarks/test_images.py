@@ -74,7 +74,7 @@ def read_records() -> list[dict[str, Any]]:
 
 @pytest.mark.slow
 def test_each_cell_is_run_scored_and_recorded_once_when_all_goes_well(bench, capsys):
-    flags = ["--methods", "good:label=y", "real", "one-ways", "--epsilons", "1 3"]
+    flags = ["--methods", "good:label=y", "real", "one-ways", "--epsilons", "1", "3"]
     assert start(*flags) == 0
     records = {(record["method"], record["epsilon"]): record for record in read_records()}
     assert sorted(records, key=str) == [("good", 1.0), ("good", 3.0), ("one-ways", None), ("real", None)]

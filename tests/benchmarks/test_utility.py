@@ -103,7 +103,9 @@ def make_record(title: str, epsilon: float | None, kway_3: float, **more: Any) -
 
 def test_each_cell_is_run_without_a_seed_and_recorded_when_all_goes_well(bench, monkeypatch, capsys):
     monkeypatch.setenv("DPWGAN_STEPS", "1")
-    code = start("--methods", "good:anchor=none bootstrap", "--epsilons", "1 6", "--seeds", "2", "--resume", "r.jsonl")
+    code = start(
+        "--methods", "good:anchor=none", "bootstrap", "--epsilons", "1", "6", "--seeds", "2", "--resume", "r.jsonl"
+    )
     assert code == 0
     records = [json.loads(line) for line in Path("r.jsonl").read_text().splitlines()]
     assert len(records) == 2 * (2 + 1)
