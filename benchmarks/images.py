@@ -21,8 +21,6 @@ Exit code 0: every cell is there; 1: not; 2: usage; 130: stopped.
 import argparse
 import gzip
 import hashlib
-import itertools
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -34,7 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks import utility  # noqa: E402
-from benchmarks.utility import Cell, Children, Method, Record  # noqa: E402
+from benchmarks.utility import Cell, Children, Method, Record, list_scores, show_spread  # noqa: E402
 
 RUN = ROOT / "run.py"
 SCORES = ROOT / "benchmarks" / "image_scores.py"
@@ -127,10 +125,10 @@ def report(records: Iterable[Record]) -> str:
             group = here[key]
             epsilon = None if group[0]["epsilon"] is None else key[0]
             cells = [utility.write_epsilon(epsilon), f"**{key[2]}**", "; ".join(dict.fromkeys(map(_promise, group)))]
-            cells += [_spread([one["scores"][name] for one in group], digits) for name, digits in SCORE_NAMES.items()]
+            cells += [show_spread(list_scores(group, name), digits) for name, digits in SCORE_NAMES.items()]
             cells.append(str(len(group)))
             cells += [
-                _spread([one[name] for one in group if name in one], 0) for name in ("wall_s", "cpu_s", "peak_mb")
+                show_spread([one[name] for one in group if name in one], 0) for name in ("wall_s", "cpu_s", "peak_mb")
             ]
             lines.append(utility.row(cells))
         blocks += [f"## {table} (sha256 {digest[:10]})", "\n".join(lines)]
@@ -147,22 +145,10 @@ def _promise(record: Record) -> str:
     return "none" + ("" if provable is None else f" (provable: epsilon {provable:.4g})")
 
 
-def _spread(values: list[float], digits: int) -> str:
-    if not values:
-        return "-"
-    low, middle, high = (f"{value:.{digits}f}" for value in (min(values), statistics.median(values), max(values)))
-    return middle if len(values) == 1 else f"{middle} ({low} to {high})"
-
-
 def _remarks(records: list[Record]) -> Iterator[str]:
     yield "Figures are medians over the runs, with their range in brackets; pc1 is better when lower, accuracies when"
     yield "higher. The noise is fresh in each run; every run counted left legal images and a claim that holds."
-    counted = sorted((record for record in records if record["method"] not in REFERENCES), key=utility.name_code)
-    for code, group in itertools.groupby(counted, key=utility.name_code):
-        yield f"- Runs: {len(list(group))} by {code}."
-    for record in records:
-        if not record["ok"]:
-            yield f"- {utility.summarise(record)}"
+    yield from utility.list_runs(records, REFERENCES)
 
 
 # -------------------------------------------------------------------------------------------------- command line

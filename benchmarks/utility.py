@@ -508,9 +508,12 @@ def group_records(records: Iterable[Record]) -> dict[Group, list[Record]]:
     return dict(groups)
 
 
+def list_scores(records: list[Record], score: str) -> list[float]:
+    return [record["scores"][score] for record in records if score in record["scores"]]
+
+
 def median_of(records: list[Record], score: str) -> float | None:
-    """Gives the median of a score, or None where no repetition has it."""
-    values = [record["scores"][score] for record in records if score in record["scores"]]
+    values = list_scores(records, score)
     return statistics.median(values) if values else None
 
 
@@ -571,16 +574,11 @@ def head(cells: list[str]) -> list[str]:
     return [row(cells), "|" + "---|" * len(cells)]
 
 
-def _figure(value: float | None, score: str) -> str:
-    return "-" if value is None else f"{value:.{DIGITS.get(score, 3)}f}"
-
-
-def _spread(group: list[Record], score: str) -> str:
-    values = [record["scores"][score] for record in group if score in record["scores"]]
+def show_spread(values: list[float], digits: int) -> str:
     if not values:
         return "-"
-    middle = _figure(statistics.median(values), score)
-    return middle if len(values) == 1 else f"{middle} ({_figure(min(values), score)} to {_figure(max(values), score)})"
+    low, middle, high = (f"{value:.{digits}f}" for value in (min(values), statistics.median(values), max(values)))
+    return middle if len(values) == 1 else f"{middle} ({low} to {high})"
 
 
 def write_epsilon(epsilon: float | None) -> str:
@@ -604,7 +602,7 @@ def _table_of_scores(here: dict[tuple[str, float | None], list[Record]], known: 
             times = [record["cpu_s"] for record in group if "cpu_s" in record]
             sizes = [record["peak_mb"] for record in group if "peak_mb" in record]
             costs = [f"{statistics.median(times):.0f}" if times else "-", f"{max(sizes) / 1024:.1f}" if sizes else "-"]
-            scores = [_spread(group, score) for score in SCORE_NAMES]
+            scores = [show_spread(list_scores(group, name), DIGITS.get(name, 3)) for name in SCORE_NAMES]
             lines.append(row([write_epsilon(epsilon), f"**{title}**", *scores, str(len(group)), *costs]))
         for figure in known:
             if figure["epsilon"] == epsilon:
@@ -680,7 +678,12 @@ def _remarks(records: list[Record], peers: Record, shown: list[Record]) -> Itera
         yield f"- {note} ({', '.join(where)})."
     for why in dict.fromkeys(record["tstr_skipped"] for record in records if "tstr_skipped" in record):
         yield f"- no tstr: {why}."
-    made_by = collections.Counter(name_code(record) for record in records if not cell_of(record).method.is_reference)
+    yield from list_runs(records, REFERENCES)
+
+
+def list_runs(records: list[Record], references: Iterable[str]) -> Iterator[str]:
+    """Says by which code the runs were made, and which of them do not count."""
+    made_by = collections.Counter(name_code(record) for record in records if record["method"] not in references)
     for code, many in made_by.items():
         yield f"- Runs: {many} by {code}."
     for record in records:
