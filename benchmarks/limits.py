@@ -9,10 +9,7 @@ as it is            the method
 no noise            every count is released exactly, so that nothing is merged and no answer is drawn towards what was
                     expected; marginals are chosen as before, and codes are fitted as if the noise were a tenth
 no selection error  the marginal of the largest expected gain is always the one that is asked for
-neither             no noise and no selection error
-more codes          as it is, with four times the codes in the last fit
-more steps          as it is, with four times the steps in the last fit
-neither, more codes all three: what is left is what was not asked for
+neither             no noise and no selection error: what is left is what was not asked for
 all pairs, exactly  every two-way marginal without noise: what is left is three-way structure and the fit
 
 Prints a Markdown table, the median of the runs; a line of JSON a run goes to stderr.
@@ -46,7 +43,6 @@ from dpwgan.privacy.noise_source import NoiseSource  # noqa: E402
 from dpwgan.privacy.release import Noisy, Release  # noqa: E402
 
 SHOWN = ("kway_1", "kway_2", "kway_3", "hoc", "pc1_dist", "tstr_auc")
-MORE = 4
 
 
 @contextlib.contextmanager
@@ -72,16 +68,6 @@ def without_selection_error() -> Any:
     return mock.patch.object(NoiseSource, "select", select)
 
 
-def with_more_codes() -> Any:
-    choose = anchor_plan.AnchorDesign.choose_codes
-    return mock.patch.object(anchor_plan.AnchorDesign, "choose_codes", lambda plan, width: MORE * choose(plan, width))
-
-
-def with_more_steps() -> Any:
-    steps = anchor_plan.AnchorDesign.fit_steps
-    return mock.patch.object(anchor_plan.AnchorDesign, "fit_steps", property(lambda plan: MORE * steps.__get__(plan)))
-
-
 def with_all_pairs() -> Any:
     """Takes all two-way marginals at once for those that are asked for one by one."""
     lay_out = anchor_plan.lay_out_anchor
@@ -97,9 +83,6 @@ PARTS: dict[str, tuple[Callable[[], Any], ...]] = {
     "no noise": (without_noise,),
     "no selection error": (without_selection_error,),
     "neither": (without_noise, without_selection_error),
-    "more codes": (with_more_codes,),
-    "more steps": (with_more_steps,),
-    "neither, more codes": (without_noise, without_selection_error, with_more_codes),
     "all pairs, exactly": (without_noise, with_all_pairs),
 }
 

@@ -15,13 +15,13 @@ from tests.plans import make_terms
 from tests.rows import hold
 
 
-def fit(**settings: int) -> FittedAnchor:
+def fit() -> FittedAnchor:
     encoded = make_table(300)
     plan = plan_anchor(
         encoded.shape,
         make_terms(epsilon=0.5),
         kind="queries",
-        settings=AnchorSettings(rounds=2, codes=30, **{"fit_steps": 5, **settings}),
+        settings=AnchorSettings(rounds=2, codes=30, fit_steps=5),
     )
     return fit_anchor(
         hold(encoded), plan.design, rng=make_streams(3).model, ledger=reserve(plan), progress=lambda *_: None
@@ -52,14 +52,3 @@ def test_the_best_is_selected_when_there_is_no_selection_error():
     with limits.without_selection_error():
         ledger = open_ledger([make_release("line", ExponentialSelection(epsilon=1e-9))])
         assert ledger.select("line", lambda: [1.0, 5.0, 2.0]) == 1
-
-
-def test_last_fit_has_more_codes_or_steps_when_it_is_given_them():
-    plain = len(fit().generator.probabilities())
-    with limits.with_more_codes():
-        assert len(fit().generator.probabilities()) == limits.MORE * plain
-    design = plan_anchor(make_table(300).shape, make_terms(), kind="queries", settings=AnchorSettings()).design
-    steps = design.fit_steps
-    with limits.with_more_steps():
-        assert design.fit_steps == limits.MORE * steps
-    assert design.fit_steps == steps
