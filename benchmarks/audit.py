@@ -79,7 +79,6 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=2, help="runs of each attack by guesses (default 2)")
     parser.add_argument("--epsilon", type=float, action="append", help="budgets (default 1 and 8)")
     parser.add_argument("--only", default="", help="methods whose name begins so")
-    parser.add_argument("--twins", choices=("all", "none", "only"), default="all", help="audit broken twins too")
     asked = parser.parse_args()
     schema = read_specs(EXAMPLE / "data-specs.json")
     rng = np.random.default_rng()
@@ -95,8 +94,7 @@ def main() -> None:
                 epsilon=epsilon, method=method, settings=settings, device="cpu", threads=1, accountant="moments"
             )
             run_plan = plan_run(schema, records=encoded.records, config=config)
-            twins = [twin for audited, twin in TWINS if audited == name] if asked.twins != "none" else []
-            for twin in [*([""] if asked.twins != "only" else []), *twins]:
+            for twin in ["", *(twin for audited, twin in TWINS if audited == name)]:
                 begin = time.process_time()
                 with broken_clip(twin) if twin in CLIPS else contextlib.nullcontext():
                     source = SOURCES.get(twin, NoiseSource)
@@ -121,7 +119,7 @@ def main() -> None:
                 }
                 lines.append(line)
                 print(json.dumps(line), file=sys.stderr, flush=True)
-            if name == "independent" and asked.twins != "none":
+            if name == "independent":
                 handed_out = replace(run_plan, method=Bootstrap())
                 guessed = audit_runs(encoded, handed_out, canaries=asked.canaries, runs=asked.runs, rng=rng)
                 line = {"method": "rows handed out again", "twin": "bootstrap", "epsilon": epsilon, "passing": []}

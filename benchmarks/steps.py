@@ -1,4 +1,4 @@
-"""Measures one private critic step beside what it is compared with: its own non-private twin, dense steps, the rivals.
+"""Measures one private critic step beside what it is compared with: its own non-private twin, dense steps, a rival.
 
     python benchmarks/steps.py [--cases WIDTH,BATCH...] [--rounds N] [--seconds S] [--threads N] [--quick] [--json FILE]
 
@@ -13,7 +13,6 @@ it takes. Times are CPU seconds of this process, for one step.
   twin             the same step without norms, clip and noise
   dense            the same without privacy on dense one-hot rows, gradients by differentiation
   ghost            tensorflow-privacy's fast gradient clipping on dense real rows, compiled, TensorFlow's noise
-  vectorized       tensorflow-privacy's VectorizedDPKerasSGDOptimizer: a gradient for each real row; small cases alone
 """
 
 import argparse
@@ -53,8 +52,6 @@ CASES = ((120, 64), (1300, 512), (1300, 4096), (9000, 512), (9000, 4096))
 # NIST challenge (13,145 in all).
 _CATEGORIES, _MOST_COLUMNS = 20, 98
 RECORDS = 20_000
-# A gradient for each row needs batch x weights numbers.
-_MOST_VECTORIZED = 2**28
 HIDDEN = (256, 256)
 # What one core does: see docs/speed.md. The floor of a step is its products, its noise and its update at these rates.
 _NOISE_NS, _UPDATE_NS = 2.4, 1.8
@@ -229,37 +226,12 @@ def make_ghost(table: EncodedTable, plan: TrainingDesign) -> PlainStep:
     return PlainStep(parts, halves)
 
 
-def make_vectorized(table: EncodedTable, plan: TrainingDesign) -> Take:
-    """Makes steps of tensorflow-privacy's vectorized optimizer for the real half; the other half is plain."""
-    from tensorflow_privacy.privacy.optimizers.dp_optimizer_keras_vectorized import VectorizedDPKerasSGDOptimizer
-
-    parts, model = Parts(table, plan), make_model(plan.shape.width)
-    size = int(plan.expected_batch_size)
-    optimizer = VectorizedDPKerasSGDOptimizer(
-        l2_norm_clip=plan.l2_clip_norm,
-        noise_multiplier=plan.noise_multiplier,
-        num_microbatches=size,
-        learning_rate=1e-3,
-    )
-
-    def halves(rows: tf.Tensor) -> tuple[Sums, Sums]:
-        dense = tf.reshape(parts.densify(rows), [size, plan.shape.width])
-        with tf.GradientTape(persistent=True) as tape:
-            loss = -tf.squeeze(model(dense), axis=1)
-        pairs = optimizer._compute_gradients(loss, model.trainable_variables, tape=tape)
-        return [gradient for gradient, _ in pairs], parts.differentiate(parts.fakes)
-
-    take = loop(plan, PlainStep(parts, halves))
-    # It takes batches of one size alone: rows are taken again, or left out, to that size.
-    return lambda batches: take([np.resize(rows, size) for rows in batches])
-
-
 def make_private(table: EncodedTable, plan: TrainingDesign, **how: Any) -> FusedStep:
     return FusedStep(table, steps=make_free_steps(plan, seed=make_streams()), **Parts(table, plan, **how).as_arguments)
 
 
 def make_steps(width: int, batch: int) -> tuple[TrainingDesign, int, dict[str, Take]]:
-    """Makes every kind of step that fits into memory, and says how many the product takes at a time."""
+    """Makes every kind of step, and says how many the product takes at a time."""
     table = make_table(width, np.random.default_rng(0))
     plan = plan_training(
         TableShape(records=RECORDS, spans=table.spans),
@@ -285,8 +257,6 @@ def make_steps(width: int, batch: int) -> tuple[TrainingDesign, int, dict[str, T
             "ghost": make_ghost(table, plan),
         }.items()
     }
-    if batch * plan.critic_weights <= _MOST_VECTORIZED:
-        steps["vectorized"] = make_vectorized(table, plan)
     return plan, private.most_at_once, steps
 
 
@@ -315,14 +285,11 @@ def measure(width: int, batch: int, *, rounds: int, seconds: float) -> dict[str,
     def draw() -> np.ndarray:
         return sample_poisson_rows(RECORDS, sampling_probability=plan.sampling_probability, rng=rng)
 
-    # To one that takes seconds a call more does not matter.
-    counts = {name: 1 if name == "vectorized" else at_once for name in steps}
-
     def take(name: str) -> Callable[[], None]:
-        return lambda: steps[name]([draw() for _ in range(counts[name])])
+        return lambda: steps[name]([draw() for _ in range(at_once)])
 
     times = time_turns({name: take(name) for name in steps}, rounds=rounds, seconds=seconds)
-    times = {name: [each / counts[name] for each in taken] for name, taken in times.items()}
+    times = {name: [each / at_once for each in taken] for name, taken in times.items()}
     return {
         "width": width,
         "batch": batch,
@@ -353,7 +320,7 @@ def make_figures(case: dict[str, Any], *, flop_rate: float) -> list[Figure]:
     large = width >= 1300 and batch >= 512
     main_case = (width, batch) == (1300, 512)
     floor = 1e3 * case["floor_flops"] / flop_rate + 1e-6 * (_NOISE_NS + _UPDATE_NS) * case["critic_weights"]
-    figures = [
+    return [
         take_figure(f"private step, {label}", times["private"], unit="CPU ms"),
         take_ratios(
             f"private step / non-private twin, {label}",
@@ -382,16 +349,6 @@ def make_figures(case: dict[str, Any], *, flop_rate: float) -> list[Figure]:
         take_ratios(f"plain noise / fast noise, whole step, {label}", times["plain noise"], times["private"]),
         take_ratios(f"private step with its generator / without, {label}", times["with generator"], times["private"]),
     ]
-    if "vectorized" in times:
-        figures.append(
-            take_ratios(
-                f"vectorised optimizer / private step, {label}",
-                times["vectorized"],
-                times["private"],
-                goal=">= 150" if main_case else None,
-            )
-        )
-    return figures
 
 
 def main() -> None:
