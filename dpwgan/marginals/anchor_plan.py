@@ -20,7 +20,7 @@ from dpwgan.privacy.events import Gaussian
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import AccountantChoice, Terms
 from dpwgan.table.encoded import TableShape
-from dpwgan.table.schema import DAYS, WHOLE
+from dpwgan.table.schema import WHOLE
 
 Kind = Literal["queries", "moments", "one-ways"]
 Noise = Literal["laplace", "gaussian"]
@@ -179,11 +179,11 @@ class AnchorDesign:
     def comparisons(self) -> int:
         """How often it is asked how a number compares with others: for each but one, on which all others may hang.
 
-        Days may be so many after others as a number says, which is asked once more.
+        Days and times may be so much later than others as a number says, which is asked once more.
         """
         facts = self.one_way_plan.attributes
-        days = any(each.unit == DAYS and place in self.compared for place, each in enumerate(facts))
-        more = days and any(each.unit == WHOLE for each in facts)
+        moments = any(each.is_moment and place in self.compared for place, each in enumerate(facts))
+        more = moments and any(each.unit == WHOLE for each in facts)
         return min(_MOST_COMPARISONS, max(0, len(self.compared) - 1) + more)
 
     @property

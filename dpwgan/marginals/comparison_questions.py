@@ -43,7 +43,7 @@ from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.rows import Rows, Sum
-from dpwgan.table.schema import DAYS, WHOLE
+from dpwgan.table.schema import WHOLE
 from dpwgan.table.storage import cut, let_go
 
 COMPARISON_SELECTION_LABEL = "comparison selections"
@@ -55,6 +55,8 @@ DRAFTED_ROWS = 20_000
 # Comparisons that are held against the table, as their sides lie nearest; by so many columns each; and so many times a
 # row is counted.
 _CANDIDATES, _COLUMNS, _MOST_COUNTED = 32, 8, 2 * 10**8
+# So many sums more may be, of what they are on the mean.
+_BLIND = 64
 # Kinds are nobody's where noise of so many stddevs explains what is counted, the smallest ones, up to such a share.
 _LEAST_STDDEVS, _MOST_HIDDEN = 3.0, 0.15
 # What would move a smaller share of rows is left alone: it would cost other columns more.
@@ -227,8 +229,12 @@ def _list_candidates(
     search = Search(facts=facts, sizes=coarsening.sizes, compared=compared, drafted=numbers)
     most = int(np.clip(_MOST_COUNTED / (_COLUMNS * max(1.0, records)), 1, _CANDIDATES))
     nearest = search.find_nearest(most)
-    later = [sides for sides in search.list_days_after(nearest) if sides not in nearest]
-    yield from (Comparison(sides, ALL, POWERS) for sides in later[: int(_MOST_COUNTED / max(1.0, records))])
+    blind = [(sides, POWERS) for sides in search.list_later(nearest)]
+    blind += [(sides, SIGNS) for sides in search.list_sums(_BLIND)]
+    counted = dict.fromkeys(each for each in blind if each[0] not in nearest)
+    yield from (
+        Comparison(sides, ALL, scales) for sides, scales in list(counted)[: int(_MOST_COUNTED / max(1.0, records))]
+    )
     for sides in nearest:
         gaps, rows = find_gaps(numbers, sides, facts)
         strengths = np.full(len(facts), -1.0)
@@ -238,6 +244,6 @@ def _list_candidates(
                 table = np.bincount(cells, minlength=3 * size).reshape(size, 3) / max(1, len(rows))
                 strengths[by] = np.abs(table - np.outer(table.sum(axis=1), table.sum(axis=0))).sum()
         columns = np.argsort(-strengths, kind="stable")[: min(_COLUMNS, len(facts) - 1)]
-        # How far amounts lie apart goes by how large they are, and that of days does not.
-        for scales in (SIGNS, POWERS) if facts[sides.own].unit == DAYS else (SIGNS,):
+        # How far amounts lie apart goes by how large they are, and that of moments does not.
+        for scales in (SIGNS, POWERS) if facts[sides.own].is_moment else (SIGNS,):
             yield from (Comparison(sides, by, scales) for by in (ALL, *np.sort(columns).tolist()))

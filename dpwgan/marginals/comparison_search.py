@@ -5,6 +5,7 @@ Privacy: post-processing of drafted rows, which are made of releases.
 """
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,6 +32,8 @@ _MOST_TIMES_AS_MANY = 2
 # A part belongs to a sum where it leaves so much at most of how far its sides vary that would be left by the part of
 # another row: whatever is small beside a sum, as months are beside a date, would leave it as near as it is.
 _LEFT_BY_PARTS = 0.985
+# What is a sum on the mean is off by such a part at most; of so many numbers as have so many sums all are looked at.
+_MOST_OFF, _MOST_SUMS = 0.05, 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,13 +61,36 @@ class Search:
                 found.append(sides)
         return found
 
-    def list_days_after(self, nearest: Sequence[Sides]) -> Iterator[Sides]:
-        """Days that are held against one other, with any number that may say how many days later they are.
+    def list_sums(self, most: int) -> list[Sides]:
+        """Sums that are on the mean what a number is, the nearest first, and the differences that say as much.
 
-        Groups of days are too wide for drafted rows to show which does.
+        Where groups are wide, small parts do not show in drafted rows; means are known well.
+        """
+        means = {
+            place: float(np.nanmean(values)) for place, values in self._values.items() if not np.isnan(values).all()
+        }
+        found = dict[Sides, float]()
+        for own in self.compared:
+            others = [place for place in self.compared if place in means and self._may_be_held(own, place)]
+            if self.facts[own].kind != NUMBERS or not means.get(own):
+                continue
+            others = [place for place in others if self.facts[place].kind == NUMBERS]
+            for size in range(2, MOST_PARTS + 1):
+                if math.comb(len(others), size) <= _MOST_SUMS:
+                    parts = list(itertools.combinations(others, size))
+                    sums = np.array([[means[place] for place in each] for each in parts]).reshape(-1, size).sum(axis=1)
+                    off = np.abs(sums / means[own] - 1.0)
+                    found |= {Sides(own, parts[at]): float(off[at]) for at in np.flatnonzero(off <= _MOST_OFF).tolist()}
+        nearest = [sides for sides in sorted(found, key=found.__getitem__) if sides.is_countable(self.facts)][:most]
+        return nearest + [sides for sides, _ in self._measure_differences(nearest) if sides.is_countable(self.facts)]
+
+    def list_later(self, nearest: Sequence[Sides]) -> Iterator[Sides]:
+        """Days and times that are held against one other, with any number that may say how much later they are.
+
+        Groups are too wide for drafted rows to show which does.
         """
         for sides in nearest:
-            if self.facts[sides.own].unit == DAYS and len(sides.others) == 1:
+            if self.facts[sides.own].is_moment and len(sides.others) == 1:
                 for place in self._factors:
                     longer = sides._replace(others=(*sides.others, place))
                     if self._may_be_held(sides.own, place) and longer.is_countable(self.facts):
@@ -72,7 +98,7 @@ class Search:
 
     @cached_property
     def _factors(self) -> list[int]:
-        """The numbers that may say how often another one is taken, or how many days later a day is."""
+        """The numbers that may say how often another one is taken, or how much later a moment is."""
         return [place for place in self.drafted if self.facts[place].unit == WHOLE]
 
     @cached_property
@@ -153,18 +179,17 @@ class Search:
         yield from ((Sides(own, pair, PRODUCT), measured[pair]) for pair in nearest)
 
     def _measure_differences(self, sums: Sequence[Sides]) -> Iterator[tuple[Sides, float]]:
-        """Sums of two say as much of either part, as a difference: of that which moves more, if it may be drawn again.
+        """Sums say as much of each part, as a difference: of that which moves most, if it may be drawn again.
 
         The rounding of groups matters less to it.
         """
-        for total, others in ((sides.own, sides.others) for sides in sums if len(sides.others) == 2):
-            measured = {
-                Sides(own, (total, other), DIFFERENCE): float(
-                    _measure(self._values[own], [self._values[total] - self._values[other]])[0]
-                )
-                for own, other in (others, others[::-1])
-                if self._may_be_held(own, total) and self._may_be_held(own, other)
-            }
+        for total, others in ((sides.own, sides.others) for sides in sums if len(sides.others) > 1):
+            measured = dict[Sides, float]()
+            for own in others:
+                taken = tuple(other for other in others if other != own)
+                if all(self._may_be_held(own, other) for other in (total, *taken)):
+                    left = self._values[total] - sum(self._values[other] for other in taken)
+                    measured[Sides(own, (total, *taken), DIFFERENCE)] = float(_measure(self._values[own], [left])[0])
             yield from sorted(measured.items(), key=lambda item: item[1])[:1]
 
 

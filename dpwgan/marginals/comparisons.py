@@ -32,11 +32,11 @@ ALL = -1
 """In place of a column: rows are counted together."""
 
 SUM, DIFFERENCE, PRODUCT = "sum", "difference", "product"
-"""How the other side is made. Of a difference the second number is taken from the first."""
+"""How the other side is made. Of a difference all others are taken from the first number."""
 
 _JOIN: dict[str, Callable[[Sequence[Integers]], Integers]] = {
     SUM: lambda values: np.sum(values, axis=0),
-    DIFFERENCE: lambda values: values[0] - values[1],
+    DIFFERENCE: lambda values: values[0] - np.sum(values[1:], axis=0),
     PRODUCT: lambda values: np.prod(values, axis=0),
 }
 # What is counted is smaller than this: 64 bits hold it, and the gap of two such.
@@ -50,7 +50,7 @@ _TRIES = 10
 
 
 class Sides(NamedTuple):
-    """A number, and what it is held against: the sum of others, or the product or difference of two.
+    """A number, and what it is held against: the sum or difference of others, or the product of two.
 
     All is counted in the number's own steps: of cents and whole amounts in cents.
     """
@@ -144,7 +144,7 @@ class Comparisons:
         facts, sizes = dict(enumerate(coarsening.attributes)), {ALL: 1, **dict(enumerate(coarsening.sizes))}
         parents = find_parents(self.shares)
         return len(parents) == len(self.shares) and all(
-            (1 <= len(asked.others) <= MOST_PARTS if asked.sides.how == SUM else len(asked.others) == 2)
+            (len(asked.others) == 2 if asked.sides.how == PRODUCT else 1 <= len(asked.others) <= MOST_PARTS)
             and all(place in facts and facts[place].unit for place in (asked.own, *asked.others))
             and asked.sides.is_countable(coarsening.attributes)
             and not any(hangs_on(parents, place, asked.own) for place in asked.parents)

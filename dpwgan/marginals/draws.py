@@ -1,5 +1,6 @@
 """Draws from many distributions at once: by a point in each, on one scale for all of them."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ Integers = npt.NDArray[np.int64]
 
 # So many times odds of rows are set right by what each kind should have.
 _TURNS = 20
+_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 
 def draw_by_odds(odds: npt.NDArray[np.floating[Any]], rows: Integers, *, rng: np.random.Generator) -> Integers:
@@ -27,35 +29,6 @@ def find_on_scale(odds: npt.NDArray[np.floating[Any]], rows: Integers, points: n
     limits += np.arange(len(limits))[:, np.newaxis]
     found = np.searchsorted(limits.ravel(), points, side="right") - rows * odds.shape[1]
     return np.clip(found, 0, odds.shape[1] - 1)
-
-
-class SystematicDraws:
-    """Draws for rows in groups, evenly spread within each group, from one table after the other.
-
-    Each row's category has the stated distribution; together the rows of a group hold each category as often as
-    expected, give or take one.
-    Source: Madow and Madow 1944 (systematic sampling).
-    """
-
-    def __init__(self, groups: npt.NDArray[np.int64], *, count: int) -> None:
-        """Takes the group of every row, (n,), and how many groups there are."""
-        self._groups = groups
-        sizes = np.bincount(groups, minlength=count)
-        # Groups in order: in that order the search below goes from one end of its scale to the other.
-        self._rising = np.repeat(np.arange(count), sizes)
-        self._shares = 1.0 / np.maximum(sizes, 1)
-        firsts = np.cumsum(sizes) - sizes
-        ranks = np.arange(len(groups)) - firsts[self._rising]
-        self._begins = self._rising + ranks * self._shares[self._rising]
-
-    def draw(self, table: npt.NDArray[np.float64], *, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-        """Draws a category for every row. Shapes: `table` (groups, categories), rows adding to 1; the result (n,)."""
-        # Rows within a group in random order, and groups in order: one sort instead of two.
-        order = np.argsort(self._groups + rng.random(len(self._groups)))
-        points = self._begins + (self._shares * rng.random(len(table)))[self._rising]
-        drawn = np.empty(len(order), np.int64)
-        drawn[order] = find_on_scale(table, self._rising, points)
-        return drawn
 
 
 def trade_cells(
@@ -86,7 +59,10 @@ def trade_cells(
     for _ in range(_TURNS):
         odds *= (many / odds.sum(axis=1))[:, np.newaxis]
         odds *= (counts / np.bincount(members.ravel(), odds.ravel(), minlength=len(own)))[members]
-    drawn = members[row_of, SystematicDraws(row_of, count=len(rows)).draw(odds, rng=rng)]
+    # Points one golden section after the other are spread evenly, however many follow each other.
+    points = np.empty(len(cells))
+    points[np.argsort(row_of + rng.random(len(cells)))] = (rng.random() + _GOLDEN * np.arange(len(cells))) % 1.0
+    drawn = members[row_of, find_on_scale(odds, row_of, row_of + points)]
     # What was drawn of a kind is what rows had of it, once each, and then over again.
     had, rising = np.argsort(places + rng.random(len(places))), np.argsort(drawn, kind="stable")
     ranks = np.arange(len(drawn)) - np.searchsorted(drawn[rising], drawn[rising])

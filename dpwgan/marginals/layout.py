@@ -62,6 +62,11 @@ class Attribute:
         return self.unit.partition("/")[0]
 
     @property
+    def is_moment(self) -> bool:
+        """Whether its numbers are days or times of day that may be compared."""
+        return bool(self.unit) and self.kind != NUMBERS
+
+    @property
     def steps(self) -> int:
         """How many steps of its numbers make 1; of all other kinds a step is what is counted."""
         return int(self.unit.partition("/")[2] or 1)

@@ -20,6 +20,7 @@ from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema
 Levels = npt.NDArray[np.int64]
 
 ROWS = 3_000
+DIFFERENCE_OF_THREE = Sides(3, (0, 1, 2), DIFFERENCE)
 (ANY,) = lay_out_attributes(
     lay_out_spans(
         Schema(columns=(NumericColumn(name="any", minimum=0, maximum=999, integer=True),), sha256="0" * 64)  # type: ignore[arg-type]
@@ -123,6 +124,29 @@ def test_what_a_sum_of_two_says_of_either_part_is_a_difference_too():
     # Cents in one part, and it has to be that.
     found = find(search({0: 100 * less, 1: more, 2: 100 * (less + more)}, units=["1/100", "1/1", "1/100"]))
     assert {Sides(2, (0, 1)), Sides(0, (2, 1), DIFFERENCE)} <= found
+
+
+def test_a_difference_is_what_a_sum_of_three_leaves_too():
+    base, bonus, tax = draw(3)
+    found = find(search({0: 9 * base, 1: bonus, 2: tax, 3: 9 * base + bonus + tax}))
+    assert found >= {Sides(0, (3, 1, 2), DIFFERENCE)}
+    assert DIFFERENCE_OF_THREE.join([np.array([9]), np.array([2]), np.array([4])], [replace(ANY)] * 4).tolist() == [3]
+
+
+def test_sums_are_looked_at_where_drafted_rows_show_no_part_of_them_but_means_add_up():
+    rng = np.random.default_rng(0)
+    parts = [9 * own for own in draw(1)] + draw(2, seed=5, most=50)
+    total = rng.permutation(sum(parts))
+    searched = search(dict(enumerate([*parts, total, np.full(ROWS, -1)])))
+    right = Sides(3, (0, 1, 2))
+    assert right not in searched.find_nearest(32)
+    assert right in searched.list_sums(64)
+    assert Sides(0, (3, 1, 2), DIFFERENCE) in searched.list_sums(64)
+    # What is a tenth too much, a day, and what has fewer groups is none.
+    assert right not in search(dict(enumerate([*parts, total + total // 10]))).list_sums(64)
+    assert not search(dict(enumerate([*parts, total])), units=["day"] * 4).list_sums(64)
+    assert right not in search(dict(enumerate([*parts, total])), sizes=[50, 50, 50, 24]).list_sums(64)
+    assert len(search(dict(enumerate(draw(30)))).list_sums(5)) <= 10
 
 
 def test_products_are_of_whole_numbers_and_another_one():

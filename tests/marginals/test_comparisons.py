@@ -34,7 +34,7 @@ from dpwgan.marginals.day_kinds import DAY_KINDS, DayKinds
 from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.queries import SELECTION_SENSITIVITY, plan_queries
 from dpwgan.marginals.questions import Questions
-from dpwgan.table.calendar import DAY, CalendarColumn
+from dpwgan.table.calendar import DAY, SECOND, CalendarColumn
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, Column, NumericColumn, Schema
 from tests.ledgers import Watcher, open_ledger
@@ -388,33 +388,63 @@ def test_days_and_a_number_that_counts_both_ends_are_a_day_off_in_all_rows():
     assert np.mean(ends == begins + lengths - 1) > 0.98
 
 
-@pytest.mark.parametrize("first", [True, False])
-def test_days_are_as_much_later_as_a_number_says_where_groups_are_too_wide_to_show_it(first, monkeypatch):
-    """A stay's nights, of a year: at once, or in place of what was found of the two dates alone."""
-    day = {"first": 0, "format": "%Y-%m-%d", "step": DAY, "written": "date"}
-    begin, end = (CalendarColumn(name=name, steps=2_000, **day) for name in ("begin", "end"))  # type: ignore[arg-type]
-    numbers = [make_number(name, most=99) for name in ("age", "nights")]
+@pytest.mark.parametrize("seed", range(2))
+def test_a_payslip_adds_up_twice_where_groups_are_too_wide_to_show_small_parts(seed):
+    names = ["base", "bonus", "gross", "social", "tax", "net"]
+    spans = lay_out_spans(make_schema(*(make_number(name, most=9_999) for name in names)))
+    rng = np.random.default_rng(seed)
+    base, bonus = rng.integers(2_000, 6_000, 6_000), rng.integers(0, 120, 6_000)
+    gross = base + bonus
+    social, tax = gross // 5, rng.integers(20, 400, 6_000)
+    numbers = [base, bonus, gross, social, tax, gross - social - tax]
+    encoded, facts = EncodedTable.make_empty(spans, 6_000), lay_out_attributes(spans)
+    for attribute, cells in zip(facts, numbers, strict=True):
+        attribute.put_cells(cells, into=encoded)
+    coarsening = coarsen(encoded, block=500)
+    known = ask(encoded, coarsening=coarsening, numbers=tuple(range(6)), times=5, noise=10.0, seed=seed)
+    drawn = draw_of_groups(encoded, coarsening)
+
+    def check() -> tuple[float, float]:
+        base, bonus, gross, social, tax, net = (attribute.find_cells(drawn) for attribute in facts)
+        return float(np.mean(gross == base + bonus)), float(np.mean(gross == social + tax + net))
+
+    assert max(check()) < 0.02
+    known.redraw(drawn, coarsening, rng=rng)
+    assert min(check()) > 0.97
+
+
+_DAYS = {"format": "%Y-%m-%d", "step": DAY, "written": "date"}
+_MINUTES = {"format": "%H:%M", "step": 60 * SECOND, "written": "time"}
+
+
+@pytest.mark.parametrize("alone_first", [True, False])
+@pytest.mark.parametrize(("moment", "steps"), [(_DAYS, 2_000), (_MINUTES, 1_439)])
+def test_moments_are_as_much_later_as_a_number_says_where_groups_are_too_wide_to_show_it(
+    moment, steps, alone_first, monkeypatch
+):
+    """A stay's nights, of a year, or a ride's minutes: at once, or in place of what was found of the two alone."""
+    begin, end = (CalendarColumn(name=name, first=0, steps=steps, **moment) for name in ("begin", "end"))
+    numbers = [make_number(name, most=99) for name in ("age", "length")]
     spans = lay_out_spans(make_schema(begin, end, *numbers))
     rng = np.random.default_rng(0)
-    begins, nights = rng.integers(0, 1_900, 6_000), rng.geometric(0.2, 6_000).clip(1, 99)
-    encoded = EncodedTable.make_empty(spans, len(nights))
+    begins, lengths = rng.integers(0, steps - 99, 6_000), rng.geometric(0.2, 6_000).clip(1, 99)
+    encoded = EncodedTable.make_empty(spans, len(lengths))
     facts = lay_out_attributes(spans)
-    for attribute, cells in zip(facts, (begins, begins + nights, rng.integers(0, 100, 6_000), nights), strict=True):
+    for attribute, cells in zip(facts, (begins, begins + lengths, rng.integers(0, 100, 6_000), lengths), strict=True):
         attribute.put_cells(cells, into=encoded)
     coarsening = coarsen(encoded, block=60)
     alone, right = compare(1, (0,), scales=POWERS), compare(1, (0, 3), scales=POWERS)
-    every = list(questions._list_candidates(draw_of_groups(encoded, coarsening), coarsening, (0, 1), 6_000))
-    assert {right, compare(1, (0, 2), scales=POWERS)} <= set(every)
-    if first:
-        # Whichever is asked for first, the number is held against the most that it should be.
+    every = set(questions._list_candidates(draw_of_groups(encoded, coarsening), coarsening, (0, 1), 6_000))
+    assert {alone, right, compare(1, (0, 2), scales=POWERS)} <= every
+    if alone_first:
         monkeypatch.setattr(questions, "_list_candidates", lambda *_: iter([alone, right]))
         monkeypatch.setattr(Questions, "ask", _ask_in_order)
     known = ask(encoded, coarsening=coarsening, numbers=(0, 1), times=2)
     assert list(known.shares) == [right]
     drawn = draw_of_groups(encoded, coarsening)
     known.redraw(drawn, coarsening, rng=rng)
-    first_day, last_day, _, length = (attribute.find_cells(drawn) for attribute in facts)
-    assert np.mean(last_day == first_day + length) > 0.98
+    first, last, _, length = (attribute.find_cells(drawn) for attribute in facts)
+    assert np.mean(last == first + length) > 0.98
 
 
 def _ask_in_order(asked, expected, *, stddev=None):
