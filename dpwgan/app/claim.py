@@ -93,7 +93,7 @@ TOGETHER = (
     "the input table."
 )
 
-WAIVED = "which cells occur in {}: their lists or ranges were read from the rows and not paid for (waived by the specs)"
+WAIVED = "the lists or ranges of {}, which were read from the rows and not paid for (waived by the specs)"
 
 FLOATING_POINT = (
     "Discrete Gaussian and Laplace noise is whole numbers on whole numbers, drawn exactly. Of all other noise the "
@@ -397,7 +397,7 @@ def _state(
         f"e^{round_up(guarantee.epsilon, digits=6)}{more}: "
         f"{DEFINITION} with epsilon {round_up(guarantee.epsilon, digits=6)} and delta "
         f"{round_up(guarantee.delta, digits=4)}, by the {guarantee.accountant} accountant."
-        + (f" This does not cover which cells occur in {', '.join(waived)}." if waived else "")
+        + (f" This does not cover the lists or ranges of {', '.join(waived)}, read from the rows." if waived else "")
     )
 
 

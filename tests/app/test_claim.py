@@ -109,7 +109,7 @@ def test_claim_names_waived_columns_as_not_covered_when_there_are_some():
     claim = make_claim(domains={"waived": ["CITY", "SEA"], "private": ["OCC"], "codebook": ["SEX"]})
     assert claim.document["columns"]["domains_waived"] == ["CITY", "SEA"]
     assert any("CITY, SEA" in item for item in claim.document["not_covered"])
-    assert claim.document["statement"].endswith("This does not cover which cells occur in CITY, SEA.")
+    assert claim.document["statement"].endswith("This does not cover the lists or ranges of CITY, SEA, read from the rows.")
     text = claim.to_text()
     assert "WAIVED, not covered: CITY, SEA" in text
     assert "paid for: OCC" in text
@@ -345,7 +345,7 @@ def test_summary_says_who_is_protected_how_strongly_and_what_is_not_when_there_i
     assert "Taken as public: 1 row, specs" in make_claim(records=1).document["summary"][4]
     replaced = make_claim(relation=NeighboringRelation.REPLACE_ONE, ledger=COUNTS, domains={"waived": ["SEA"]}).document
     assert "was in the real one, or another row in its place" in replaced["summary"][0]
-    assert "Not covered: which cells occur in SEA; a person" in replaced["summary"][3]
+    assert "Not covered: the lists or ranges of SEA, read from the rows; a person" in replaced["summary"][3]
     assert replaced["summary"][4].endswith("the noise stays secret.")
     assert make_claim(seeded=True).document["summary"] == [make_claim(seeded=True).document["statement"]]
 

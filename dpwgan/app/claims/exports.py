@@ -93,7 +93,7 @@ def _describe_variant(document: Mapping[str, Any]) -> dict[str, str]:
         "data_domain": f"Tables of {public['records']} rows that fit a public description of their columns (SHA-256 "
         f"{public['specs_sha256']}).",
         "unprotected_quantities": f"The number of rows, {public['records']}{kept}; {public['other']}"
-        + (f"; which cells occur in {', '.join(waived)}" if waived else "")
+        + (f"; the lists or ranges of {', '.join(waived)}, read from the rows" if waived else "")
         + ".",
     }
 

@@ -69,7 +69,7 @@ def summarise(document: Mapping[str, Any]) -> list[str]:
         f"most {percent(attacker['finds_at_most'])} of those that were there."
         + "".join(f" WARNING: {warning}." for warning in document["warnings"]),
         "Not covered: "
-        + (f"which cells occur in {', '.join(map(show_name, waived))}; " if waived else "")
+        + (f"the lists or ranges of {', '.join(map(show_name, waived))}, read from the rows; " if waived else "")
         + f"{apart}; other releases from the same rows{unbooked}, which add up with this one; messages, "
         f"exit code and running time; what is true of a population with or without {who}.",
         f"Proved, not measured, from {say_count(len(document['ledger']), 'kind')} of noisy looks at the rows, all in "
