@@ -53,7 +53,8 @@ def _number(name: str, text: str) -> float:
     try:
         return read_number(text)
     except ValueError:
-        raise UsageError(f"{name} must be a number") from None
+        comma = ", with a point in the place of the comma" if "," in text else ""
+        raise UsageError(f"{name} must be a number{comma}") from None
 
 
 _UNITS = {"": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}

@@ -64,10 +64,14 @@ def describe(rows: Mapping[tuple[str, str], int]) -> str:
 def check_header(header: Sequence[str], schema: Schema) -> None:
     """Checks that the header names every column of the specs once and nothing else; what is left out may be missing.
 
-    Raises: DataError, naming the columns.
+    Raises: DataError, naming the columns, or the places of those without a name.
     """
+    nameless = [str(place) for place, name in enumerate(header, start=1) if not name]
     left_out = [column.name for column in schema.columns if not column.is_written]
     found = compare_header(header, schema.by_name, may_lack=left_out)
+    if len(nameless) > 1:
+        places = f"{', '.join(nameless[:_MOST_NAMES])}{', ...' if len(nameless) > _MOST_NAMES else ''}"
+        raise DataError(f"The first line has no name for columns {places}: name them, or take them out of the table.")
     faults = []
     if found.repeated:
         faults.append(f"the header repeats {_list_names(found.repeated)}")

@@ -109,7 +109,9 @@ def test_claim_names_waived_columns_as_not_covered_when_there_are_some():
     claim = make_claim(domains={"waived": ["CITY", "SEA"], "private": ["OCC"], "codebook": ["SEX"]})
     assert claim.document["columns"]["domains_waived"] == ["CITY", "SEA"]
     assert any("CITY, SEA" in item for item in claim.document["not_covered"])
-    assert claim.document["statement"].endswith("This does not cover the lists or ranges of CITY, SEA, read from the rows.")
+    assert claim.document["statement"].endswith(
+        "This does not cover the lists or ranges of CITY, SEA, read from the rows."
+    )
     text = claim.to_text()
     assert "WAIVED, not covered: CITY, SEA" in text
     assert "paid for: OCC" in text

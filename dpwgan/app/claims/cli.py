@@ -109,7 +109,9 @@ def _load_document(path: str) -> tuple[bytes, dict[str, Any]]:
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
-        raise DataError(f"the claim {path!r} is not a JSON object")
+        raise DataError(
+            f"{path!r} is not a JSON object, as a claim is: that of a table lies beside it, TABLE.privacy.json"
+        )
     return content, document
 
 

@@ -51,7 +51,9 @@ def test_record_fits_the_registrys_schema_when_it_is_read_as_yaml(folder):
     deployment = record["deployment"]
     assert record["url_slug"] == "out-csv-acme-2026"
     assert deployment["dp_variant"]["variant_name"] == "Approximate DP"
-    assert deployment["dp_variant"]["unprotected_quantities"].endswith("; the lists or ranges of SEA, read from the rows.")
+    assert deployment["dp_variant"]["unprotected_quantities"].endswith(
+        "; the lists or ranges of SEA, read from the rows."
+    )
     assert deployment["privacy_loss"]["privacy_parameters"]["epsilon"] == 0.99
     assert float(deployment["privacy_loss"]["privacy_parameters"]["delta"]) == 1e-6
     assert deployment["implementation"]["mechanisms"].endswith("accuracy: alpha holds")

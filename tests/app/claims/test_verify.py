@@ -217,7 +217,10 @@ def test_command_says_what_holds_and_its_code_what_does_not_when_asked(whole, fo
     assert main(["claim", "verify", "none.json"]) == 66
     (folder / "claim.json").write_text("[]")
     assert main(["claim", "verify", "claim.json"]) == 65
-    assert "The claim 'claim.json' is not a JSON object." in capfd.readouterr().err
+    assert (
+        "'claim.json' is not a JSON object, as a claim is: that of a table lies beside it, TABLE.privacy.json."
+        in capfd.readouterr().err
+    )
 
 
 def test_fault_is_told_when_the_table_has_other_rows_than_the_claim_says(whole, folder, capfd):
