@@ -41,6 +41,11 @@ _OTHER_TIMES = ("%I:%M %p", "%I:%M:%S %p")
 _CODE = re.compile(r"-([1-9]|7{2,4}|8{2,4}|9{2,4})")
 _MOST_CODES_BELOW = 5
 _WHOLE = re.compile(r"-?[0-9]{1,15}")
+_NAMED_CODE = re.compile(
+    r"(.*[^a-z])?(code|zip|plz|postcode|postleitzahl|phone|telephone)([ _.-]?(no|nr|number))?[ _0-9]*"
+)
+# Digits from which on whole numbers that all have as many are seldom amounts, and never years.
+_CODE_DIGITS = 5
 _PARTS = re.compile(r"[0-9]+(\.[0-9]+)+")
 
 
@@ -81,11 +86,27 @@ def fill_from_rows(
             cells.setdefault(column.name, set()).update(column.unique().to_list())
     named = {**draft, **{name: {"type": None} for name in cells if name not in draft}}
     most = min(MOST_CATEGORIES, max(_SURELY_LISTED, rows // 10))
-    filled = {name: _fill(named[name], cells[name], most=most, rows=rows) for name in cells if list_holes(named[name])}
+    filled = {
+        name: _fill(named[name], cells[name], most=most, rows=rows, is_code=_is_named_code(name))
+        for name in cells
+        if list_holes(named[name])
+    }
     whole = {name: filled.get(name, dict(keys)) for name, keys in named.items()}
     left = [name for name, keys in whole.items() if list_holes(keys)]
     why = {name: _say_why(whole[name], cells[name]) if name in cells else "not in the table" for name in left}
     return whole, [name for name in filled if filled[name] != named[name]], why
+
+
+def may_be_codes(name: str, keys: Mapping[str, Any]) -> bool:
+    """Whether whole numbers, by the range that rows gave them, may be codes: between two of these nothing lies."""
+    if keys["type"] != "integer" or keys["min"] < 0:
+        return False
+    digits = {len(str(keys[end])) for end in ("min", "max")}
+    return "width" in keys or _is_named_code(name) or (len(digits) == 1 and min(digits) >= _CODE_DIGITS)
+
+
+def _is_named_code(name: str) -> bool:
+    return _NAMED_CODE.fullmatch(re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()) is not None
 
 
 def _say_why(keys: Mapping[str, Any], cells: set[str]) -> str:
@@ -111,7 +132,7 @@ def _say_why(keys: Mapping[str, Any], cells: set[str]) -> str:
     return "names or free text? too many for a list"
 
 
-def _fill(keys: Mapping[str, Any], cells: set[str], *, most: int, rows: int) -> dict[str, Any]:
+def _fill(keys: Mapping[str, Any], cells: set[str], *, most: int, rows: int, is_code: bool) -> dict[str, Any]:
     """A column with what its cells, of which `most` make a list, say in the place of its nulls; else as it was."""
     kind, given = keys["type"], {key: value for key, value in keys.items() if value is not None}
     available = cells - {"", *map(str, keys.get("missing", ()))}
@@ -125,7 +146,11 @@ def _fill(keys: Mapping[str, Any], cells: set[str], *, most: int, rows: int) -> 
         return dict(keys)  # names of the rows
     elif kind in ("date", "datetime", "time"):
         found = _find_span(keys["format"], available)
-    elif kind is None and (_find_width(available) or _have_parts(available)) and len(available) <= most:
+    elif (
+        kind is None
+        and len(available) <= most
+        and ((is_code and all(map(str.isdigit, available))) or _find_width(available) or _have_parts(available))
+    ):
         found = {"type": "enum", "values_from": "data"}  # codes: 01067 is no amount
     elif kind is None and len(available) <= min(_MOST_CODES, rows // 100) and _have_gaps(available):
         found = {"type": "enum", "values_from": "data"}  # codes: 8 and 9 beside answers of 1 to 5

@@ -40,7 +40,6 @@ Cell = str | Refusal
 
 _NO_CELL = Refusal("is neither text nor a number, truth value or date")
 _IS_TIME = Refusal("is a time, which has to be given as text here")
-_NO_TYPE = Refusal("has a type that no cell can have")
 NO_MOMENT = Refusal("is no moment that the column's format can write")
 _TOO_LARGE = Refusal("is a float too large to be one exact whole number (integers or text are exact)")
 _TOO_LONG = Refusal("is a fraction of more than 15 digits, which no list of cells can hold")
@@ -108,12 +107,23 @@ def spell_values(values: pl.Series, speller: Speller, findings: Findings) -> pl.
     return digits.scatter((~is_plain).arg_true(), others)
 
 
+def has_no_cells(kind: pl.DataType) -> bool:
+    """Whether values of a type are no cells: lists, durations (but for those that the specs call times), bytes."""
+    return kind.is_nested() or kind in (pl.Object, pl.Duration, pl.Binary)
+
+
+def name_type(kind: pl.DataType) -> str:
+    """What a type is called, without what is in it."""
+    return str(kind.base_type()).lower()
+
+
 def _spell_distinct(values: pl.Series, speller: Speller, findings: Findings) -> pl.Series:
     """Writes each different value once. As `spell_values`."""
     kind = values.dtype
     cells: list[Cell]
-    if kind.is_nested() or kind == pl.Object:
-        cells, places = [_NO_TYPE], np.zeros(len(values), np.int64)
+    if has_no_cells(kind):
+        rule = f'is of type {name_type(kind)}: make numbers or text of the column, or list it as "drop"'
+        cells, places = [Refusal(rule)], np.zeros(len(values), np.int64)
     elif kind.is_float() or kind == pl.Boolean or (kind.is_integer() and kind not in _WIDE):
         # As an array, so that a float32 is written with its own digits and not with those of the double it becomes.
         filled = values.fill_null(False if kind == pl.Boolean else 0).to_numpy()

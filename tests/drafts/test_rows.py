@@ -227,6 +227,32 @@ def test_few_whole_numbers_are_codes_when_there_are_others_between_them(cells, r
     assert specs["answer"]["type"] == found
 
 
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [("zip", "enum"), ("programmeCode", "enum"), ("Post-Code 2", "enum"), ("phone", "enum"), ("zipped", "integer")],
+)
+def test_whole_numbers_are_codes_when_their_column_is_named_so(name, found):
+    cells = [str(10_115 + 37 * row) for row in range(90)]
+    assert fill_from_rows({}, [pl.DataFrame({name: cells})])[0][name]["type"] == found
+    assert fill_from_rows({}, [pl.DataFrame({name: [f"{cell}.5" for cell in cells]})])[0][name]["type"] == "float"
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "found"),
+    [
+        ("town", {"min": 10_115, "max": 99_998}, True),
+        ("town", {"min": 1_067, "max": 99_998}, False),
+        ("plz", {"min": 1_067, "max": 99_998}, True),
+        ("town", {"min": 7, "max": 99_998, "width": 5}, True),
+        ("born", {"min": 1930, "max": 2011}, False),
+        ("debt", {"min": -50_000, "max": 50_000}, False),
+        ("wage", {"type": "float", "min": 10_000.5, "max": 20_000.5}, False),
+    ],
+)
+def test_whole_numbers_of_one_width_may_be_codes(name, keys, found):
+    assert rows.may_be_codes(name, {"type": "integer", **keys}) is found
+
+
 def test_amounts_with_decimal_commas_stay_open_when_they_are_no_short_list():
     cells = [f"{euros},50" for euros in range(101)]
     specs, _, why = fill_from_rows({}, [pl.DataFrame({"pay": cells * 20, "share": cells[:10] * 202})])

@@ -227,7 +227,7 @@ def test_derived_cells_get_the_type_of_all_they_can_be_when_a_frame_goes_out(col
 
 def test_column_is_refused_when_polars_holds_objects():
     town = Schema(columns=(UndiscoveredColumn(name="town", privacy="waived"),), sha256="0")
-    with pytest.raises(DataError, match="column 'town': 2 rows with a cell that has a type that no cell can have"):
+    with pytest.raises(DataError, match="column 'town': 2 rows with a cell that is of type object"):
         from_polars(pl.DataFrame({"town": pl.Series([object(), 1], dtype=pl.Object)}), town)
 
 

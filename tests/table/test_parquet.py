@@ -96,9 +96,11 @@ def test_typed_column_is_spelt_by_its_values_when_read(tmp_path, values, column,
 def test_file_is_refused_when_a_column_has_a_type_without_cells(tmp_path):
     town = Schema(columns=(SCHEMA.by_name["town"],), sha256="0")
     for values, words in (
-        ([[1], [2], None], "2 rows with a cell that has a type that no cell can have"),
+        ([[1], [2], None], "2 rows with a cell that is of type list: make numbers or text"),
         ([datetime.datetime(2020, 1, 2, 3), None, None], "1 row with a cell that is a time"),
-        ([b"a", b"a", None], "2 rows with a cell that is neither text nor a number"),
+        ([{"a": 1}, None, None], "1 row with a cell that is of type struct"),
+        ([datetime.timedelta(1), None], "1 row with a cell that is of type duration"),
+        ([b"a", b"a", None], "2 rows with a cell that is of type binary"),
         ([2.0**60, 1.0, None], "1 row with a cell that is a float too large"),
     ):
         path = write(tmp_path / "data.parquet", pl.DataFrame({"town": pl.Series(values)}))

@@ -18,7 +18,7 @@ from dpwgan.app.logs import LOGGER, print_lines
 from dpwgan.drafts.entry import format_draft, list_holes
 from dpwgan.drafts.kinds import KINDS, draft_specs
 from dpwgan.drafts.owners import find_owners
-from dpwgan.drafts.rows import fill_from_rows
+from dpwgan.drafts.rows import fill_from_rows, may_be_codes
 from dpwgan.drafts.ties import find_ties
 from dpwgan.errors import DataError, SpecsError, UsageError, quote, say_both, say_count
 from dpwgan.table.codebook import read_codebook
@@ -26,10 +26,11 @@ from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.findings import compare_header, describe
 from dpwgan.table.reader import get_format, open_table, open_undescribed, read_types
-from dpwgan.table.schema import ComputedColumn, DerivedColumn, Schema, UndiscoveredColumn, UnitColumn
+from dpwgan.table.schema import ComputedColumn, DerivedColumn, FixedColumn, Schema, UndiscoveredColumn, UnitColumn
 from dpwgan.table.source import SourceTable
 from dpwgan.table.specs import Problems, load_document, survey_specs
 from dpwgan.table.specs.keys import LAYOUT, UNIT, declares
+from dpwgan.table.spelling import has_no_cells, name_type
 from dpwgan.table.stream import read_bytes
 from dpwgan.table.units import read_units
 from dpwgan.table.writer import write_bytes
@@ -93,17 +94,23 @@ def _draft(arguments: argparse.Namespace) -> None:
     full: list[str] = []
     ties: list[str] = []
     if arguments.from_rows:
-        table = open_undescribed(arguments.from_rows, {}, read=True)
+        types = read_types(arguments.from_rows)
+        odd = {name: name_type(kind) for name, kind in types.items() if kind is not None and has_no_cells(kind)}
+        skipped = {name: FixedColumn(name=name, cell="") for name in odd}
+        table = open_undescribed(arguments.from_rows, skipped, types=types, read=True)
         told = draft
         draft, waived, why = fill_from_rows(told, table.frames())
+        draft = {name: draft.get(name, {"type": None}) for name in (*told, *table.header)}
+        why |= {name: f"{kind}? make numbers or text of it" for name, kind in odd.items()}
+        header = [name for name in table.header if name not in odd]
         owners = find_owners(draft, table.frames)
         for name in {*owners}.intersection(waived):  # somebody's number has no place in what is published
             draft[name], why[name] = dict(told.get(name, {"type": None})), "whose a row is?"
             waived.remove(name)
-        if full := [name for name in table.header if told.get(name, {}).get("optional")]:
+        if full := [name for name in header if told.get(name, {}).get("optional")]:
             empty = {name for frame in table.frames() for name in full if (frame[name] == "").any()}
             full = [name for name in full if name not in empty]
-        parts, later = find_ties({name: draft[name] for name in table.header}, table.frames())
+        parts, later = find_ties({name: draft[name] for name in header}, table.frames())
         ties = [f"{quote(other)} begins with {quote(name)}" for name, other in parts.items()]
         ties += [f"{quote(name)} is not before {quote(other)}" for name, other in later.items()]
     write_bytes(arguments.output, format_draft(draft).encode())
@@ -124,11 +131,11 @@ def _draft(arguments: argparse.Namespace) -> None:
             " or ".join(map(quote, owners[:_MOST_NAMED])),
             json.dumps(owners[0], ensure_ascii=False),
         )
-    coded = [name for name in waived if draft[name].get("width")]
+    coded = [name for name in waived if may_be_codes(name, draft[name])]
     if coded:
         LOGGER.info(
-            'whole numbers with leading zeros: %s; if they are codes, list those that there are, as "values" or by a '
-            "codebook, for others come out as well",
+            "whole numbers with leading zeros, of one width or named like codes: %s; if they are, list those that "
+            'there are, as "values" or by a codebook, for others come out as well',
             _shorten(map(quote, coded)),
         )
     rough = [name for name, keys in draft.items() if keys["type"] == "float" and "decimals" not in keys]

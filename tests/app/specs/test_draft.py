@@ -124,7 +124,9 @@ def test_claim_names_the_columns_that_rows_filled_when_asked(tmp_path, capfd):
     (tmp_path / "specs.json").write_text(json.dumps(specs))
     claim = run(tmp_path)
     assert claim["columns"]["domains_waived"] == ["EXTRA", "INDP"]
-    assert any("EXTRA, INDP: their lists or ranges were read from the rows" in item for item in claim["not_covered"])
+    assert any(
+        "the lists or ranges of EXTRA, INDP, which were read from the rows" in item for item in claim["not_covered"]
+    )
 
 
 def test_why_columns_stay_open_and_which_may_be_codes_is_told_when_rows_fill_the_rest(tmp_path, capfd):
@@ -132,7 +134,7 @@ def test_why_columns_stay_open_and_which_may_be_codes_is_told_when_rows_fill_the
     (tmp_path / "data.csv").write_text("\n".join(["zip,day", *rows]) + "\n")
     draft(tmp_path, "--from-rows", tmp_path / "data.csv")
     said = capfd.readouterr().err
-    assert "whole numbers with leading zeros: 'zip'; if they are codes, list those that there are" in said
+    assert "whole numbers with leading zeros, of one width or named like codes: 'zip'; if they are, list" in said
     assert "null in the draft: 'day' (type: names or free text? too many for a list)\n" in said
 
 
@@ -201,6 +203,17 @@ def test_moments_of_parquet_are_drafted_from_rows_and_are_no_problem_while_they_
     capfd.readouterr()
     assert main(["specs", "check", path, data]) == 78
     assert capfd.readouterr().err == "dpwgan: error: The specs have 1 problem.\n"
+
+
+def test_column_of_parquet_stays_open_when_its_type_has_no_cells(tmp_path, capfd):
+    frame = pl.DataFrame({"a": [1, 2], "tags": [["x"], []], "b": [1, 2], "stay": [datetime.timedelta(1)] * 2})
+    frame.write_parquet(tmp_path / "data.parquet")
+    specs = draft(tmp_path, "--from-rows", tmp_path / "data.parquet")
+    assert [(name, keys["type"]) for name, keys in specs.items()] == [
+        ("a", "integer"), ("tags", None), ("b", "integer"), ("stay", None)
+    ]  # fmt: skip
+    said = capfd.readouterr().err
+    assert "'tags' (type: list? make numbers or text of it), 'stay' (type: duration? make" in said
 
 
 @pytest.mark.parametrize(
