@@ -44,6 +44,8 @@ _WHOLE = re.compile(r"-?[0-9]{1,15}")
 _NAMED_CODE = re.compile(
     r"(.*[^a-z])?(code|zip|plz|postcode|postleitzahl|phone|telephone)([ _.-]?(no|nr|number))?[ _0-9]*"
 )
+# Of few numbers, such as the places of stations, those that lie between for each that there is.
+_MOST_GAPS = 100
 # Digits from which on whole numbers that all have as many are seldom amounts, and never years.
 _CODE_DIGITS = 5
 _PARTS = re.compile(r"[0-9]+(\.[0-9]+)+")
@@ -67,7 +69,10 @@ MOMENT = re.compile(
     r"|[A-Za-z]{3,9} [0-9]{1,2}, [0-9]{4}|[0-9]{1,2}:[0-9]{2})([ T:].*)?"
 )
 """What moments look like, in formats that are not known as well."""
-_AMOUNT = re.compile(r"[<>~]?[$€£ ]*[+-]?[0-9][0-9., '\xa0]*[%$€£]?")
+_AMOUNT = re.compile(r"[<>~]?\(?[+-]?[$€£ ]*[+-]?[0-9][0-9., '\xa0]*[%$€£]?\)?")
+_LIMIT = re.compile(r"[<>≤≥]=? ?[0-9]+([.][0-9]+)?")
+"""How laboratories write what is too little or too much to be measured."""
+_MOST_LIMITS = 5
 # Fractions of a second by their digits, and with the point.
 _FRACTIONS = {0: "", 4: ".%3f", 7: ".%f"}
 
@@ -76,7 +81,7 @@ def fill_from_rows(
     draft: Draft, frames: Iterable[pl.DataFrame]
 ) -> tuple[dict[str, dict[str, Any]], list[str], dict[str, str]]:
     """The draft with its nulls filled from string cells, the columns that it does not name behind it; which it filled
-    or added; and of those with nulls left, why.
+    or added; why others have nulls left, and what to look at again in some that it filled.
     """
     cells: dict[str, set[str]] = {}
     rows = 0
@@ -94,15 +99,28 @@ def fill_from_rows(
     whole = {name: filled.get(name, dict(keys)) for name, keys in named.items()}
     left = [name for name, keys in whole.items() if list_holes(keys)]
     why = {name: _say_why(whole[name], cells[name]) if name in cells else "not in the table" for name in left}
-    return whole, [name for name in filled if filled[name] != named[name]], why
+    waived = [name for name in filled if filled[name] != named[name]]
+    for name in waived:
+        if named[name]["type"] is None and (doubt := _say_doubt(name, filled[name], cells[name], rows=rows)):
+            why[name] = doubt
+    return whole, waived, why
 
 
-def may_be_codes(name: str, keys: Mapping[str, Any]) -> bool:
-    """Whether whole numbers, by the range that rows gave them, may be codes: between two of these nothing lies."""
-    if keys["type"] != "integer" or keys["min"] < 0:
-        return False
-    digits = {len(str(keys[end])) for end in ("min", "max")}
-    return "width" in keys or _is_named_code(name) or (len(digits) == 1 and min(digits) >= _CODE_DIGITS)
+def _say_doubt(name: str, keys: Mapping[str, Any], cells: set[str], *, rows: int) -> str:
+    """What a column may be in the place of what its cells were taken for, without a cell; else nothing."""
+    available = cells - {"", *map(str, keys.get("missing", ()))}
+    is_few = len(available) <= min(_SURELY_LISTED, rows // 100)
+    steps = (keys["max"] - keys["min"]) * 10 ** keys["decimals"] if keys["type"] == "float" else 0
+    if keys["type"] == "integer" and keys["min"] >= 0:
+        digits = {len(str(keys[end])) for end in ("min", "max")}
+        if "width" in keys or _is_named_code(name) or (len(digits) == 1 and min(digits) >= _CODE_DIGITS):
+            return "codes? list those that there are, for others come out as well"
+    elif keys["type"] == "float" and is_few and steps >= _MOST_GAPS * len(available):
+        return "few numbers? list them, for others come out as well"
+    elif keys["type"] == "enum" and not (_are_numbers(available) or _have_parts(available)):
+        is_marked = all(map(MOMENT.fullmatch, available)) or all(map(_AMOUNT.fullmatch, available))
+        return _say_why({"type": None}, available) if is_marked or _have_lists(available) else ""
+    return ""
 
 
 def _is_named_code(name: str) -> bool:
@@ -129,6 +147,8 @@ def _say_why(keys: Mapping[str, Any], cells: set[str]) -> str:
         return "day or month first?" if _find_formats(available - _MARKS) else "moments in no known format?"
     if all(map(_AMOUNT.fullmatch, available - _MARKS)) and len(numbers) < len(available):
         return "numbers with other marks than a point?"
+    if _have_lists(available):
+        return "several answers in a cell? make a column of each"
     return "names or free text? too many for a list"
 
 
@@ -156,7 +176,9 @@ def _fill(keys: Mapping[str, Any], cells: set[str], *, most: int, rows: int, is_
         found = {"type": "enum", "values_from": "data"}  # codes: 8 and 9 beside answers of 1 to 5
     elif kind in ("integer", "float") or (kind is None and _are_numbers(available)):
         found = _find_range(kind, available)
-    elif len(available) > most or (kind is None and len(available) > _SURELY_LISTED and _have_commas(available)):
+    elif len(available) > most or (
+        kind is None and len(available) > _SURELY_LISTED and all(map(_AMOUNT.fullmatch, available))
+    ):
         return dict(keys)  # names or free text, which nobody but the custodian can tell apart, or amounts
     else:
         found = {"type": "enum", "values_from": "data"}
@@ -170,7 +192,10 @@ def _fill(keys: Mapping[str, Any], cells: set[str], *, most: int, rows: int, is_
 
 def _find_marks(cells: set[str], *, most: int) -> set[str]:
     """Those of the cells that mean not available, where all others are numbers or moments."""
-    marks, others = cells & _MARKS, cells - _MARKS
+    limits = {cell for cell in cells if _LIMIT.fullmatch(cell)}
+    are_limits = len(limits) <= _MOST_LIMITS and len(cells) > _MOST_CODES
+    marks = cells & _MARKS | (limits if are_limits else set())
+    others = cells - marks
     are_codes = len(others) <= most and (_find_width(others) or _have_parts(others))
     is_told = _find_pattern(others) is not None or (_are_numbers(others) and not are_codes)
     return (marks if marks and others and is_told else set()) | _find_codes(others)
@@ -229,8 +254,9 @@ def _have_gaps(cells: set[str]) -> bool:
     return len(numbers) == len(cells) <= max(numbers) - min(numbers)
 
 
-def _have_commas(cells: set[str]) -> bool:
-    return any("," in cell for cell in cells) and all(map(_AMOUNT.fullmatch, cells))
+def _have_lists(cells: set[str]) -> bool:
+    """Whether cells are made of few parts, in many combinations."""
+    return any(4 * len({part.strip() for cell in cells for part in cell.split(mark)}) <= len(cells) for mark in ";|,")
 
 
 def _find_pattern(cells: set[str]) -> str | None:

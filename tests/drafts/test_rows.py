@@ -237,27 +237,52 @@ def test_whole_numbers_are_codes_when_their_column_is_named_so(name, found):
     assert fill_from_rows({}, [pl.DataFrame({name: [f"{cell}.5" for cell in cells]})])[0][name]["type"] == "float"
 
 
+CODES = "codes? list those that there are, for others come out as well"
+FEW = "few numbers? list them, for others come out as well"
+SEVERAL = "several answers in a cell? make a column of each"
+MARKED = "numbers with other marks than a point?"
+
+
 @pytest.mark.parametrize(
-    ("name", "keys", "found"),
+    ("name", "cells", "doubt"),
     [
-        ("town", {"min": 10_115, "max": 99_998}, True),
-        ("town", {"min": 1_067, "max": 99_998}, False),
-        ("plz", {"min": 1_067, "max": 99_998}, True),
-        ("town", {"min": 7, "max": 99_998, "width": 5}, True),
-        ("born", {"min": 1930, "max": 2011}, False),
-        ("debt", {"min": -50_000, "max": 50_000}, False),
-        ("wage", {"type": "float", "min": 10_000.5, "max": 20_000.5}, False),
+        ("town", range(10_115, 99_999, 13), CODES),
+        ("town", range(1_067, 99_999, 13), ""),
+        ("plz", range(1_067, 99_999, 13), CODES),
+        ("town", [f"{town:05d}" for town in range(67, 99_999, 13)], CODES),
+        ("born", range(1930, 2012), ""),
+        ("debt", range(-50_000, 50_000, 13), ""),
+        ("lat", [f"{47 + place / 37:.5f}" for place in range(40)], FEW),
+        ("lat", [f"{47 + place / 37:.5f}" for place in range(101)], ""),
+        ("ph", [f"{6 + place / 10:.1f}" for place in range(40)], ""),
+        ("fee", ["$1,000.00", "(5)", "7%"], MARKED),
+        ("begin", ["01/02/2024", "03/04/2024"], "day or month first?"),
+        ("heard", [f"{one};{other}" for one in "abcdef" for other in "abcdef"], SEVERAL),
+        ("heard", ["a;b", "a", "b"], ""),
+        ("town", ["Ulm, Alb", "Ulm, Donau"], ""),
     ],
-)
-def test_whole_numbers_of_one_width_may_be_codes(name, keys, found):
-    assert rows.may_be_codes(name, {"type": "integer", **keys}) is found
+)  # fmt: skip
+def test_what_a_drafted_column_may_be_as_well_is_told(name, cells, doubt):
+    every = list(map(str, cells))
+    _, waived, why = fill_from_rows({}, [pl.DataFrame({name: every * (100 if len(every) <= 101 else 2)})])
+    assert (waived, why) == ([name], {name: doubt} if doubt else {})
+
+
+def test_limit_of_measurement_is_a_cell_of_its_own_beside_many_numbers():
+    numbers = [f"{level / 100:.2f}" for level in range(5, 95)]
+    for limits, found in ((["<0.05"], True), (["<0.05", ">= 1"], True), ([f"<0.0{n}" for n in range(6)], False)):
+        specs, _, _ = fill_from_rows({}, [pl.DataFrame({"lead": [*numbers, *limits] * 10})])
+        assert specs["lead"].get("missing", []) == (sorted(limits) if found else [])
+        assert (specs["lead"]["type"] == "float") is found
+    few, _, _ = fill_from_rows({}, [pl.DataFrame({"persons": ["1", "2", "3", ">3"]})])
+    assert few["persons"] == {"type": "enum", "values_from": "data", **WAIVED}
 
 
 def test_amounts_with_decimal_commas_stay_open_when_they_are_no_short_list():
     cells = [f"{euros},50" for euros in range(101)]
     specs, _, why = fill_from_rows({}, [pl.DataFrame({"pay": cells * 20, "share": cells[:10] * 202})])
     assert (specs["pay"], specs["share"]["type"]) == ({"type": None}, "enum")
-    assert why == {"pay": "numbers with other marks than a point?"}
+    assert why == dict.fromkeys(("pay", "share"), MARKED)
 
 
 def test_whole_numbers_stay_open_when_each_row_has_its_own():

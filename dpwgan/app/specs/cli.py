@@ -18,7 +18,7 @@ from dpwgan.app.logs import LOGGER, print_lines
 from dpwgan.drafts.entry import format_draft, list_holes
 from dpwgan.drafts.kinds import KINDS, draft_specs
 from dpwgan.drafts.owners import find_owners
-from dpwgan.drafts.rows import fill_from_rows, may_be_codes
+from dpwgan.drafts.rows import fill_from_rows
 from dpwgan.drafts.ties import find_ties
 from dpwgan.errors import DataError, SpecsError, UsageError, quote, say_both, say_count
 from dpwgan.table.codebook import read_codebook
@@ -131,13 +131,8 @@ def _draft(arguments: argparse.Namespace) -> None:
             " or ".join(map(quote, owners[:_MOST_NAMED])),
             json.dumps(owners[0], ensure_ascii=False),
         )
-    coded = [name for name in waived if may_be_codes(name, draft[name])]
-    if coded:
-        LOGGER.info(
-            "whole numbers with leading zeros, of one width or named like codes: %s; if they are, list those that "
-            'there are, as "values" or by a codebook, for others come out as well',
-            _shorten(map(quote, coded)),
-        )
+    if doubts := [f"{quote(name)} ({why[name]})" for name in waived if name in why]:
+        LOGGER.info("drafted, and to be looked at again: %s", _shorten(doubts))
     rough = [name for name, keys in draft.items() if keys["type"] == "float" and "decimals" not in keys]
     if rough:
         LOGGER.info(
@@ -162,7 +157,7 @@ def _draft(arguments: argparse.Namespace) -> None:
 
 def _shorten(names: Iterable[str]) -> str:
     every = list(names)
-    more = f" and {len(every) - _MOST_NAMED} more columns" if len(every) > _MOST_NAMED else ""
+    more = f" and {len(every) - _MOST_NAMED} more" if len(every) > _MOST_NAMED else ""
     return ", ".join(every[:_MOST_NAMED]) + more
 
 

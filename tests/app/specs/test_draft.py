@@ -134,7 +134,7 @@ def test_why_columns_stay_open_and_which_may_be_codes_is_told_when_rows_fill_the
     (tmp_path / "data.csv").write_text("\n".join(["zip,day", *rows]) + "\n")
     draft(tmp_path, "--from-rows", tmp_path / "data.csv")
     said = capfd.readouterr().err
-    assert "whole numbers with leading zeros, of one width or named like codes: 'zip'; if they are, list" in said
+    assert "drafted, and to be looked at again: 'zip' (codes? list those that there are, for others come" in said
     assert "null in the draft: 'day' (type: names or free text? too many for a list)\n" in said
 
 
