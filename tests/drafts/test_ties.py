@@ -1,5 +1,7 @@
 """What two columns have in common in every row: codes that go on where others end, and moments in their order."""
 
+import datetime
+
 import polars as pl
 import pytest
 
@@ -11,9 +13,16 @@ MINUTES = {"type": "datetime", "format": "%d.%m.%Y %H:%M", "min": "01.01.2024 00
 ROWS = range(120)
 
 
-def find(pieces: int = 3, **columns: tuple[dict[str, object], list[str]]) -> tuple[dict[str, str], dict[str, str]]:
+Column = tuple[dict[str, object], list[str]]
+
+
+def find_all(pieces: int = 3, **columns: Column) -> tuple[dict[str, str], dict[str, str], dict[str, tuple[str, str]]]:
     frame = pl.DataFrame({name: cells for name, (_, cells) in columns.items()})
     return find_ties({name: keys for name, (keys, _) in columns.items()}, frame.iter_slices(len(ROWS) // pieces))
+
+
+def find(**columns: Column) -> tuple[dict[str, str], dict[str, str]]:
+    return find_all(**columns)[:2]
 
 
 def make_codes(digits: int) -> list[str]:
@@ -28,6 +37,32 @@ def test_codes_are_told_with_the_longest_that_begin_with_them():
     town: tuple[dict[str, object], list[str]] = ({"type": "integer", "min": 0, "max": 99999, "width": 5}, make_codes(5))
     found, _ = find(town=town, state=(CODES, make_codes(2)), county=(CODES, make_codes(3)))
     assert found == {"state": "town", "county": "town"}
+
+
+def test_whole_numbers_begin_codes_when_all_have_as_many_digits():
+    level: Column = ({"type": "integer", "min": 1, "max": 9}, [str(row % 9 + 1) for row in ROWS])
+    code: Column = (CODES, [f"{row % 9 + 1}{row % 7}0" for row in ROWS])
+    number: Column = ({"type": "integer", "min": 100, "max": 960}, code[1])
+    assert find(code=code, level=level) == find(level=level, code=number) == ({"level": "code"}, {})
+    assert find(code=code, level=({"type": "integer", "min": 1, "max": 10}, level[1])) == ({}, {})
+    assert find(code=code, level=({"type": "integer", "uuid": True}, level[1])) == ({}, {})
+
+
+def test_what_moments_tell_is_told():
+    days = make_days()
+    parsed = [datetime.datetime.strptime(day, "%d.%m.%Y") for day in days]
+    columns: dict[str, Column] = {
+        "weekday": (CODES, [f"{day:%a}" for day in parsed]),
+        "quarter": ({"type": "integer", "min": 1, "max": 4}, [f"{(day.month + 2) // 3}" for day in parsed]),
+        "always": (CODES, ["a"] * len(ROWS)),
+        "broken": (CODES, [f"{day:%a}" for day in parsed[:-1]] + ["holiday"]),
+        "blank": (CODES, [*(f"{day:%b}" for day in parsed[:-1]), ""]),
+    }
+    found = {"weekday": ("weekday", "day"), "quarter": ("month", "day"), "blank": ("month", "day")}
+    assert find_all(day=(DAYS, days), **columns)[2] == found
+    rare: Column = (CODES, ["b", *["a"] * (len(ROWS) - 1)])
+    years: Column = (DAYS, [f"01.01.{1900 + row // 2 if row else 1899}" for row in ROWS])
+    assert find_all(day=years, rare=rare)[2] == {}  # a year has too few rows
 
 
 @pytest.mark.parametrize("broken", [{119: "9"}, {0: ""}, {5: "0000"}])
@@ -55,12 +90,19 @@ def test_moments_are_told_with_the_last_before_them_of_several():
     [
         [*make_days(1)[:-1], "01.01.2024"],
         make_days(),
-        [day.replace("2024", "2025") for day in make_days()],
+        [day.replace("2024", "2025") for day in reversed(make_days())],
         [""] * len(ROWS),
     ],
 )
 def test_moments_are_not_told_when_their_ranges_say_it_or_it_is_not_so(other):
     assert find(first=(DAYS, make_days()), other=(DAYS, other)) == ({}, {})
+
+
+def test_moments_are_told_when_one_is_as_long_behind_the_other_in_every_row():
+    ends = [day.replace("2024", "2034") for day in make_days()]
+    assert find(begin=(DAYS, make_days()), end=(DAYS, ends)) == ({}, {"end": "begin"})
+    apart = [f"01.01.{2034 + row % 2}" for row in ROWS]
+    assert find(begin=(DAYS, make_days()), end=(DAYS, apart)) == ({}, {})
 
 
 def test_months_are_read_and_columns_without_a_format_are_gone_over():

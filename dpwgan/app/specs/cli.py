@@ -110,9 +110,10 @@ def _draft(arguments: argparse.Namespace) -> None:
         if full := [name for name in header if told.get(name, {}).get("optional")]:
             empty = {name for frame in table.frames() for name in full if (frame[name] == "").any()}
             full = [name for name in full if name not in empty]
-        parts, later = find_ties({name: draft[name] for name in header}, table.frames())
+        parts, later, told_by = find_ties({name: draft[name] for name in header}, table.frames())
         ties = [f"{quote(other)} begins with {quote(name)}" for name, other in parts.items()]
         ties += [f"{quote(name)} is not before {quote(other)}" for name, other in later.items()]
+        ties += [f"{quote(name)} follows from the {what} of {quote(other)}" for name, (what, other) in told_by.items()]
     write_bytes(arguments.output, format_draft(draft).encode())
     holes = {name: list_holes(keys) for name, keys in draft.items()}
     left = [
@@ -147,8 +148,8 @@ def _draft(arguments: argparse.Namespace) -> None:
         )
     if ties:
         LOGGER.info(
-            'in every row %s: if that is so by its nature, derive the one, or tell it "since" the other '
-            "(docs/specs.md), for the output breaks it else",
+            'in every row %s: if that is so by its nature, derive the one, tell it "since" the other, or tie both by a '
+            "rule (docs/specs.md), for the output breaks it else",
             _shorten(ties),
         )
     if left:
