@@ -5,11 +5,13 @@ Privacy: a range or a list that is read from rows gives those rows away, and no 
   covered. What a dictionary says is never changed.
 """
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 import polars as pl
@@ -44,8 +46,9 @@ _WHOLE = re.compile(r"-?[0-9]{1,15}")
 _NAMED_CODE = re.compile(
     r"(.*[^a-z])?(code|zip|plz|postcode|postleitzahl|phone|telephone)([ _.-]?(no|nr|number))?[ _0-9]*"
 )
-# Of few numbers, such as the places of stations, those that lie between for each that there is.
-_MOST_GAPS = 100
+# Rows of each of few numbers, such as the places of stations or what grades are paid, and steps between two of them.
+_FEWEST_OF_FEW = 20
+_STEPS_BETWEEN = 10
 # Digits from which on whole numbers that all have as many are seldom amounts, and never years.
 _CODE_DIGITS = 5
 _PARTS = re.compile(r"[0-9]+(\.[0-9]+)+")
@@ -101,23 +104,28 @@ def fill_from_rows(
     why = {name: _say_why(whole[name], cells[name]) if name in cells else "not in the table" for name in left}
     waived = [name for name in filled if filled[name] != named[name]]
     for name in waived:
-        if named[name]["type"] is None and (doubt := _say_doubt(name, filled[name], cells[name], rows=rows)):
+        is_told = named[name]["type"] is not None
+        if doubt := _say_doubt(name, filled[name], cells[name], rows=rows, is_told=is_told):
             why[name] = doubt
     return whole, waived, why
 
 
-def _say_doubt(name: str, keys: Mapping[str, Any], cells: set[str], *, rows: int) -> str:
-    """What a column may be in the place of what its cells were taken for, without a cell; else nothing."""
+def _say_doubt(name: str, keys: Mapping[str, Any], cells: set[str], *, rows: int, is_told: bool) -> str:
+    """What a column may be in the place of what its cells were taken for, without a cell; else nothing.
+
+    Where a dictionary told its type, this is whether all cells are of it.
+    """
     available = cells - {"", *map(str, keys.get("missing", ()))}
-    is_few = len(available) <= min(_SURELY_LISTED, rows // 100)
-    steps = (keys["max"] - keys["min"]) * 10 ** keys["decimals"] if keys["type"] == "float" else 0
-    if keys["type"] == "integer" and keys["min"] >= 0:
-        digits = {len(str(keys[end])) for end in ("min", "max")}
-        if "width" in keys or _is_named_code(name) or (len(digits) == 1 and min(digits) >= _CODE_DIGITS):
-            return "codes? list those that there are, for others come out as well"
-    elif keys["type"] == "float" and is_few and steps >= _MOST_GAPS * len(available):
-        return "few numbers? list them, for others come out as well"
-    elif keys["type"] == "enum" and not (_are_numbers(available) or _have_parts(available)):
+    if is_told:
+        is_wrong = keys["type"] in ("integer", "float") and not _are_numbers(available)
+        return "some cells are no numbers: other marks than a point, or not available?" if is_wrong else ""
+    digits = {len(str(keys[end])) for end in ("min", "max")} if keys["type"] == "integer" else set()
+    is_wide = len(digits) == 1 and min(digits) >= _CODE_DIGITS
+    if digits and keys["min"] >= 0 and ("width" in keys or _is_named_code(name) or is_wide):
+        return "codes? list those that there are, for others come out as well"
+    if keys["type"] in ("integer", "float") and len(available) <= min(_SURELY_LISTED, rows // _FEWEST_OF_FEW):
+        return "few numbers? list them, for others come out as well" if _are_scattered(available) else ""
+    if keys["type"] == "enum" and not (_are_numbers(available) or _have_parts(available)):
         is_marked = all(map(MOMENT.fullmatch, available)) or all(map(_AMOUNT.fullmatch, available))
         return _say_why({"type": None}, available) if is_marked or _have_lists(available) else ""
     return ""
@@ -252,6 +260,14 @@ def _have_gaps(cells: set[str]) -> bool:
     """Whether cells are whole numbers, with others between them that no cell is."""
     numbers = {int(cell) for cell in cells if _WHOLE.fullmatch(cell)}
     return len(numbers) == len(cells) <= max(numbers) - min(numbers)
+
+
+def _are_scattered(cells: set[str]) -> bool:
+    """Whether numbers lie far apart, in steps that all their differences are made of."""
+    numbers = sorted(number for cell in cells if (number := read_number(cell)) is not None)
+    shift = max(map(_count_decimals, numbers))
+    gaps = [int((right - left).scaleb(shift).to_integral_value()) for left, right in pairwise(numbers)]
+    return sum(gaps) >= _STEPS_BETWEEN * len(numbers) * max(math.gcd(*gaps), 1)
 
 
 def _have_lists(cells: set[str]) -> bool:

@@ -254,6 +254,9 @@ MARKED = "numbers with other marks than a point?"
         ("debt", range(-50_000, 50_000, 13), ""),
         ("lat", [f"{47 + place / 37:.5f}" for place in range(40)], FEW),
         ("lat", [f"{47 + place / 37:.5f}" for place in range(101)], ""),
+        ("pay", [str(2_000 + 37 * grade + 11 * grade**2) for grade in range(90)], FEW),
+        ("pay", range(0, 90_000, 1_000), ""),
+        ("one", ["7"], ""),
         ("ph", [f"{6 + place / 10:.1f}" for place in range(40)], ""),
         ("fee", ["$1,000.00", "(5)", "7%"], MARKED),
         ("begin", ["01/02/2024", "03/04/2024"], "day or month first?"),
@@ -266,6 +269,13 @@ def test_what_a_drafted_column_may_be_as_well_is_told(name, cells, doubt):
     every = list(map(str, cells))
     _, waived, why = fill_from_rows({}, [pl.DataFrame({name: every * (100 if len(every) <= 101 else 2)})])
     assert (waived, why) == ([name], {name: doubt} if doubt else {})
+
+
+def test_cells_that_are_no_numbers_are_told_when_a_dictionary_says_that_all_are():
+    keys = {"type": "float", "min": None, "max": None}
+    for cells, found in ((["9.50", "1,234.50"], True), (["9.50", "x"], False), (["9.50", ""], False)):
+        _, waived, why = fill_from_rows({"fee": {**keys, "missing": ["x"]}}, [pl.DataFrame({"fee": cells})])
+        assert (waived, [*why]) == (["fee"], ["fee"] if found else [])
 
 
 def test_limit_of_measurement_is_a_cell_of_its_own_beside_many_numbers():

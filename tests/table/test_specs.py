@@ -524,6 +524,7 @@ REFUSED_DERIVATIONS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "no rule": (ENUM, {"from": "S"}, "needs exactly one of"),
     "two rules": (ENUM, {"from": "S", "multiply": 2, "floordiv": 2}, "needs exactly one of"),
     "misspelt rule": (ENUM, {"from": "S", "floordivide": 2}, "unknown key 'derived.floordivide'"),
+    "decimals within": (ENUM, {"sql": "S", "decimals": 2}, "key 'derived.decimals' (it stands beside 'derived')"),
     "zero": (ENUM, {"from": "S", "floordiv": 0}, "'derived.floordiv' must be at least 1"),
     "fraction": (ENUM, {"from": "S", "multiply": 1.5}, "'derived.multiply' must be a whole number"),
     "words": ({"type": "enum", "values": ["a"]}, {"from": "S", "multiply": 2}, "need whole numbers"),

@@ -22,6 +22,8 @@ from dpwgan.table.specs.problems import Problems
 RULES = "rules"
 """The key of the rules between columns, where it holds a list; a column always is an object."""
 _MARK = "\ufeff"
+# What of a derived column is said beside how it is derived.
+_BESIDE = ("width", "decimals", "description")
 SCHEMA_FILE = resources.files(__package__) / "data-specs.schema.json"
 
 
@@ -139,7 +141,12 @@ def _explain(error: Any, others: Set[str]) -> SpecsError:
     if rule == "additionalProperties" and isinstance(found, Mapping):
         known = error.schema["properties"]
         unknown = [
-            quote(f"{where}.{key}" if where else str(key)) + suggest(str(key), known, show=repr)
+            quote(f"{where}.{key}" if where else str(key))
+            + (
+                f" (it stands beside {where!r})"
+                if where == "derived" and key in _BESIDE
+                else suggest(str(key), known, show=repr)
+            )
             for key in found
             if key not in known
         ]
