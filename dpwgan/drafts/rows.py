@@ -27,7 +27,9 @@ _MOST_DECIMALS = 17
 # Those that a double holds for sure, before and behind the point.
 _MOST_DIGITS = 15
 # What programs write where nothing is known; beside numbers or moments alone it is taken for that.
-_MARKS = {"NA", "N/A", "n/a", "#N/A", "NULL", "null", "None", "NaN", "nan", "-"}
+_MARKS = {"NA", "N/A", "n/a", "NULL", "null", "None", "NaN", "nan", "-"}
+_MARKS |= {"#N/A", "#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"}
+_NEVER = re.compile(r"(0000-00-00|00[./]00[./]0000|9999-12-31|31[./]12[./]9999|12/31/9999)([ T].*)?")
 # Different texts above which, and above a tenth of the rows, a column has names or free text.
 _SURELY_LISTED = 100
 # Different whole numbers up to which, and up to a hundredth of the rows, those with others between them are codes.
@@ -72,9 +74,9 @@ MOMENT = re.compile(
     r"|[A-Za-z]{3,9} [0-9]{1,2}, [0-9]{4}|[0-9]{1,2}:[0-9]{2})([ T:].*)?"
 )
 """What moments look like, in formats that are not known as well."""
-_AMOUNT = re.compile(r"[<>~]?\(?[+-]?[$€£ ]*[+-]?[0-9][0-9., '\xa0]*[%$€£]?\)?")
-_LIMIT = re.compile(r"[<>≤≥]=? ?[0-9]+([.][0-9]+)?")
-"""How laboratories write what is too little or too much to be measured."""
+_AMOUNT = re.compile(r"[<>~]?\(?[+-]?[$€£ ]*[+-]?[0-9][0-9., '\xa0]*([%$€£+]| [A-Za-z]{1,4})?\)?")
+_LIMIT = re.compile(r"[<>≤≥]=? ?[0-9]+([.][0-9]+)?|[0-9]+([.][0-9]+)? ?\+")
+"""How laboratories write what is too little or too much to be measured, and surveys the oldest: 90+."""
 _MOST_LIMITS = 5
 # Fractions of a second by their digits, and with the point.
 _FRACTIONS = {0: "", 4: ".%3f", 7: ".%f"}
@@ -123,6 +125,8 @@ def _say_doubt(name: str, keys: Mapping[str, Any], cells: set[str], *, rows: int
     is_wide = len(digits) == 1 and min(digits) >= _CODE_DIGITS
     if digits and keys["min"] >= 0 and ("width" in keys or _is_named_code(name) or is_wide):
         return "codes? list those that there are, for others come out as well"
+    if keys["type"] == "integer" and {*str(keys["max"])} == {"9"} and _is_far(available):
+        return "nines for not available?"
     if keys["type"] in ("integer", "float") and len(available) <= min(_SURELY_LISTED, rows // _FEWEST_OF_FEW):
         return "few numbers? list them, for others come out as well" if _are_scattered(available) else ""
     if keys["type"] == "enum" and not (_are_numbers(available) or _have_parts(available)):
@@ -202,7 +206,7 @@ def _find_marks(cells: set[str], *, most: int) -> set[str]:
     """Those of the cells that mean not available, where all others are numbers or moments."""
     limits = {cell for cell in cells if _LIMIT.fullmatch(cell)}
     are_limits = len(limits) <= _MOST_LIMITS and len(cells) > _MOST_CODES
-    marks = cells & _MARKS | (limits if are_limits else set())
+    marks = cells & _MARKS | {cell for cell in cells if _NEVER.fullmatch(cell)} | (limits if are_limits else set())
     others = cells - marks
     are_codes = len(others) <= most and (_find_width(others) or _have_parts(others))
     is_told = _find_pattern(others) is not None or (_are_numbers(others) and not are_codes)
@@ -260,6 +264,12 @@ def _have_gaps(cells: set[str]) -> bool:
     """Whether cells are whole numbers, with others between them that no cell is."""
     numbers = {int(cell) for cell in cells if _WHOLE.fullmatch(cell)}
     return len(numbers) == len(cells) <= max(numbers) - min(numbers)
+
+
+def _is_far(cells: set[str]) -> bool:
+    """Whether the largest of many numbers is more than twice the next."""
+    numbers = sorted(number for cell in cells if (number := read_number(cell)) is not None)
+    return len(numbers) > _MOST_CODES and numbers[-1] > 2 * numbers[-2]
 
 
 def _are_scattered(cells: set[str]) -> bool:

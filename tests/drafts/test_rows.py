@@ -96,6 +96,8 @@ def test_moments_and_codes_are_told_from_amounts(cells, found):
         (["01", "02", "NA"], {"type": "enum", "values_from": "data"}),  # codes
         (["3", "NA", "low"], {"type": "enum", "values_from": "data"}),
         (["NA", "-"], {"type": "enum", "values_from": "data"}),
+        (["7", "#DIV/0!"], {"type": "integer", "min": 7, "max": 7, "missing": ["#DIV/0!"]}),
+        (["A", "#REF!"], {"type": "enum", "values_from": "data"}),
     ],
 )
 def test_mark_beside_numbers_or_moments_means_not_available(cells, found):
@@ -103,6 +105,14 @@ def test_mark_beside_numbers_or_moments_means_not_available(cells, found):
     assert specs["cell"] == {**found, **WAIVED, **({"missing": ["N/A"]} if "N/A" in cells else {})}
     if found["type"] != "enum":
         encode(parse_specs(specs, sha256="").columns[0], cells)  # all of them are legal
+
+
+@pytest.mark.parametrize("never", ["0000-00-00", "9999-12-31"])
+def test_day_that_never_comes_means_not_available(never):
+    specs, _, _ = fill_from_rows({}, [pl.DataFrame({"end": ["2024-02-29", never, "2024-03-01"]})])
+    found = {"type": "date", "format": "%Y-%m-%d", "min": "2024-02-29", "max": "2024-03-01", "missing": [never]}
+    assert specs["end"] == {**found, **WAIVED}
+    encode(parse_specs(specs, sha256="").columns[0], ["2024-02-29", never])
 
 
 @pytest.mark.parametrize(
@@ -257,6 +267,12 @@ MARKED = "numbers with other marks than a point?"
         ("pay", [str(2_000 + 37 * grade + 11 * grade**2) for grade in range(90)], FEW),
         ("pay", range(0, 90_000, 1_000), ""),
         ("one", ["7"], ""),
+        ("income", [*range(0, 90_000, 1_000), 999_999], "nines for not available?"),
+        ("age", [*range(60), 99], ""),
+        ("age", [*range(10), 99], ""),
+        ("grade", range(10), ""),
+        ("way", [f"{way} km" for way in range(30)], MARKED),
+        ("house", ["12a", "12b"], ""),
         ("ph", [f"{6 + place / 10:.1f}" for place in range(40)], ""),
         ("fee", ["$1,000.00", "(5)", "7%"], MARKED),
         ("begin", ["01/02/2024", "03/04/2024"], "day or month first?"),
@@ -280,7 +296,12 @@ def test_cells_that_are_no_numbers_are_told_when_a_dictionary_says_that_all_are(
 
 def test_limit_of_measurement_is_a_cell_of_its_own_beside_many_numbers():
     numbers = [f"{level / 100:.2f}" for level in range(5, 95)]
-    for limits, found in ((["<0.05"], True), (["<0.05", ">= 1"], True), ([f"<0.0{n}" for n in range(6)], False)):
+    for limits, found in (
+        (["<0.05"], True),
+        (["<0.05", ">= 1"], True),
+        (["1+"], True),
+        ([f"<0.0{n}" for n in range(6)], False),
+    ):
         specs, _, _ = fill_from_rows({}, [pl.DataFrame({"lead": [*numbers, *limits] * 10})])
         assert specs["lead"].get("missing", []) == (sorted(limits) if found else [])
         assert (specs["lead"]["type"] == "float") is found
