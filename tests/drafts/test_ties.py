@@ -16,7 +16,7 @@ ROWS = range(120)
 Column = tuple[dict[str, object], list[str]]
 
 
-def find_all(pieces: int = 3, **columns: Column) -> tuple[dict[str, str], dict[str, str], dict[str, tuple[str, str]]]:
+def find_all(pieces: int = 3, **columns: Column) -> tuple[dict[str, str], dict[str, str], list[str]]:
     frame = pl.DataFrame({name: cells for name, (_, cells) in columns.items()})
     return find_ties({name: keys for name, (keys, _) in columns.items()}, frame.iter_slices(len(ROWS) // pieces))
 
@@ -58,11 +58,38 @@ def test_what_moments_tell_is_told():
         "broken": (CODES, [f"{day:%a}" for day in parsed[:-1]] + ["holiday"]),
         "blank": (CODES, [*(f"{day:%b}" for day in parsed[:-1]), ""]),
     }
-    found = {"weekday": ("weekday", "day"), "quarter": ("month", "day"), "blank": ("month", "day")}
-    assert find_all(day=(DAYS, days), **columns)[2] == found
+    assert find_all(day=(DAYS, days), **columns)[2] == [
+        "'weekday' follows from the weekday of 'day'",
+        "'quarter' follows from the month of 'day'",
+        "'blank' follows from the month of 'day'",
+    ]
     rare: Column = (CODES, ["b", *["a"] * (len(ROWS) - 1)])
     years: Column = (DAYS, [f"01.01.{1900 + row // 2 if row else 1899}" for row in ROWS])
-    assert find_all(day=years, rare=rare)[2] == {}  # a year has too few rows
+    assert find_all(day=years, rare=rare)[2] == []  # a year has too few rows
+
+
+def test_what_whole_numbers_follow_from_is_told():
+    whole: dict[str, object] = {"type": "integer", "min": 0, "max": 2024}
+    begin = [f"{row % 20 + 1:02d}.{row % 12 + 1:02d}.2024 10:30" for row in ROWS]
+    end = [f"{row % 20 + 1 + row % 5:02d}.{row % 12 + 1:02d}.2024 11:00" for row in ROWS]
+    born = [f"29.02.{1904 + 4 * (row % 7)}" for row in ROWS]
+    moments: dict[str, Column] = {"begin": (MINUTES, begin), "end": (MINUTES, end), "born": (DAYS, born)}
+    days = [str(row % 5) for row in ROWS]
+    ages = [str(2024 - 1904 - 4 * (row % 7) - (row % 12 < 2)) for row in ROWS]
+    found = {
+        "days": (days, ["'days' is the days from 'begin' to 'end'"]),
+        "some": (["", *days[1:]], ["'some' is the days from 'begin' to 'end'"]),
+        "broken": (["4", *days[1:]], []),
+        "minutes": ([str(1440 * (row % 5) + 30) for row in ROWS], ["'minutes' is the minutes from 'begin' to 'end'"]),
+        "age": (ages, [f"'age' is the full years from 'born' to '{late}'" for late in ("begin", "end")]),
+        "none": ([""] * len(ROWS), []),
+    }
+    for name, (cells, said) in found.items():
+        assert [line for line in find_all(**moments, **{name: (whole, cells)})[2] if name in line] == said
+    year: Column = (whole, [str(2020 - row % 5) for row in ROWS])
+    assert find_all(age=(whole, days), year=year)[2] == ["the sum of 'age' and 'year' is the same"]
+    assert find_all(age=(whole, days), again=(whole, days))[2] == ["the difference of 'age' and 'again' is the same"]
+    assert find_all(age=(whole, days), one=({**whole, "max": 0}, ["0"] * len(ROWS)))[2] == []
 
 
 @pytest.mark.parametrize("broken", [{119: "9"}, {0: ""}, {5: "0000"}])

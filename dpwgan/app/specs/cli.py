@@ -110,10 +110,10 @@ def _draft(arguments: argparse.Namespace) -> None:
         if full := [name for name in header if told.get(name, {}).get("optional")]:
             empty = {name for frame in table.frames() for name in full if (frame[name] == "").any()}
             full = [name for name in full if name not in empty]
-        parts, later, told_by = find_ties({name: draft[name] for name in header}, table.frames())
+        parts, later, follow = find_ties({name: draft[name] for name in header}, table.frames())
         ties = [f"{quote(other)} begins with {quote(name)}" for name, other in parts.items()]
         ties += [f"{quote(name)} is not before {quote(other)}" for name, other in later.items()]
-        ties += [f"{quote(name)} follows from the {what} of {quote(other)}" for name, (what, other) in told_by.items()]
+        ties += follow
     write_bytes(arguments.output, format_draft(draft).encode())
     holes = {name: list_holes(keys) for name, keys in draft.items()}
     left = [
