@@ -61,7 +61,7 @@ def test_column_is_not_found_when_its_type_names_nobody(kind):
             (name, True)
             for name in (
                 *("patient", "Patient ID", "customerId", "HH_NO", "pid", "visit.id", "user_no", "uid"),
-                *("Name", "LastName", "first name", "attending_physician", "home_phone", "email", "MSISDN"),
+                *("Name", "LastName", "first name", "attending_physician", "judge", "home_phone", "email", "MSISDN"),
             )
         ),
         *(
