@@ -117,4 +117,6 @@ def _choose_reader(name: str, kind: pl.DataType | None, *, read: bool) -> Column
         return parse_column(Keys(name, {"type": "datetime", "min": "0001-01-01", "max": "9999-12-31"}))
     if kind == pl.Time:
         return parse_column(Keys(name, {"type": "time"}))
+    if kind is not None and (kind.is_float() or kind.is_decimal()):  # whatever its range; lists have at most 15 digits
+        return parse_column(Keys(name, {"type": "float", "min": 0, "max": 1}))
     return UndiscoveredColumn(name=name, privacy="waived")

@@ -211,6 +211,15 @@ def test_moments_of_parquet_are_drafted_from_rows_and_are_no_problem_while_they_
     assert capfd.readouterr().err == "dpwgan: error: The specs have 1 problem.\n"
 
 
+def test_doubles_of_parquet_are_drafted_with_as_many_digits_as_they_have(tmp_path):
+    frame = pl.DataFrame({"score": [1 / 3, -200.0, None], "third": pl.Series([1 / 3, 1.5, 2.0], dtype=pl.Float32)})
+    frame.write_parquet(tmp_path / "data.parquet")
+    specs = draft(tmp_path, "--from-rows", tmp_path / "data.parquet")
+    found = [(keys["type"], keys["min"], keys["max"]) for keys in specs.values()]
+    assert found == [("float", -200.0, 1 / 3), ("float", 0.33333334, 2.0)]
+    assert main(["specs", "check", str(tmp_path / "specs.json"), str(tmp_path / "data.parquet")]) == 0
+
+
 def test_column_of_parquet_stays_open_when_its_type_has_no_cells(tmp_path, capfd):
     frame = pl.DataFrame({"a": [1, 2], "tags": [["x"], []], "b": [1, 2], "stay": [datetime.timedelta(1)] * 2})
     frame.write_parquet(tmp_path / "data.parquet")
