@@ -96,7 +96,7 @@ def open_undescribed(
 ) -> SourceTable:
     """Opens a CSV or Parquet file whatever its header is; a column that is not described is skipped.
 
-    With `read` it is read as text that may be any, typed moments as ISO 8601 has them, to the second. `types` are those
+    With `read` it is read as text that may be any, typed moments as ISO 8601 has them. `types` are those
     of `read_types`, if they are known.
     Raises: as `open_table`, also if the header names a column twice, or is read and not parted by commas.
     """
@@ -106,17 +106,36 @@ def open_undescribed(
             "The first line has one name, with other marks in it: cells must be separated by commas; docs/specs.md "
             "(CSV) says how such a table is turned."
         )
-    told = (columns.get(name) or _choose_reader(name, kind, read=read) for name, kind in types.items())
+    fine = _find_fine(path, types) if read else set()
+    told = (
+        columns.get(name) or _choose_reader(name, kind, read=read, fine=name in fine) for name, kind in types.items()
+    )
     return open_table(path, Schema(columns=tuple(told), sha256=""))
 
 
-def _choose_reader(name: str, kind: pl.DataType | None, *, read: bool) -> Column:
+def _find_fine(path: str | Path, types: Mapping[str, pl.DataType | None]) -> set[str]:
+    """The columns of Parquet with fractions of seconds. Raises: DataError."""
+    moments = [name for name, kind in types.items() if isinstance(kind, pl.Datetime) or kind == pl.Time]
+    if not moments:
+        return set()
+    try:
+        with reading():
+            parts = pl.scan_parquet([str(part) for part in list_parts(path) or (path,)], glob=False)
+            fine = parts.select((pl.col(moments).dt.nanosecond() != 0).any()).collect()
+    except UNREADABLE:
+        raise DataError(f"{say(path)} is not a Parquet file that can be read.") from None
+    return {name for name in moments if fine[name].item()}
+
+
+def _choose_reader(name: str, kind: pl.DataType | None, *, read: bool, fine: bool) -> Column:
+    """A column whose cells are spelt as the type's are; its range is not looked at then."""
     if not read:
         return FixedColumn(name=name, cell="")
     if isinstance(kind, pl.Datetime):
-        return parse_column(Keys(name, {"type": "datetime", "min": "0001-01-01", "max": "9999-12-31"}))
+        form = "%Y-%m-%dT%H:%M:%S" + ".%f" * fine
+        return parse_column(Keys(name, {"type": "datetime", "format": form, "min": "2000-01-01", "max": "2000-01-02"}))
     if kind == pl.Time:
-        return parse_column(Keys(name, {"type": "time"}))
-    if kind is not None and (kind.is_float() or kind.is_decimal()):  # whatever its range; lists have at most 15 digits
+        return parse_column(Keys(name, {"type": "time", "format": "%H:%M:%S" + ".%f" * fine}))
+    if kind is not None and (kind.is_float() or kind.is_decimal()):  # lists have 15 digits at most
         return parse_column(Keys(name, {"type": "float", "min": 0, "max": 1}))
     return UndiscoveredColumn(name=name, privacy="waived")

@@ -196,12 +196,14 @@ def test_unit_is_asked_for_when_a_column_of_the_rows_may_say_whose_they_are(tmp_
 def test_moments_of_parquet_are_drafted_from_rows_and_are_no_problem_while_they_are_open(tmp_path, capfd):
     moments = [datetime.datetime(2024, 3, day, 7, 30) for day in (1, 31)]
     times = [datetime.time(7, 30), datetime.time(23)]
-    pl.DataFrame({"seen": moments, "hour": times}).write_parquet(tmp_path / "data.parquet")
+    fine = [moment.replace(microsecond=500) for moment in moments]
+    pl.DataFrame({"seen": moments, "hour": times, "fine": fine}).write_parquet(tmp_path / "data.parquet")
     data, path = str(tmp_path / "data.parquet"), str(tmp_path / "specs.json")
     specs = draft(tmp_path, "--from-rows", data)
     assert [(keys["type"], keys["min"], keys["max"]) for keys in specs.values()] == [
         ("datetime", "2024-03-01T07:30:00", "2024-03-31T07:30:00"),
         ("time", "07:30:00", "23:00:00"),
+        ("datetime", "2024-03-01T07:30:00.000500", "2024-03-31T07:30:00.000500"),
     ]
     assert main(["specs", "check", path, data]) == 0
     specs["seen"]["min"] = None
