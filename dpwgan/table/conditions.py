@@ -154,7 +154,8 @@ def find_type(expression: RowExpression, types: Mapping[str, pl.DataType]) -> pl
             _check_kinds(sides, [probe.select(side.alias("")).dtypes[0] for side in sides])
         return expression.evaluate(probe).dtype
     except (pl.exceptions.PolarsError, TypeError):
-        raise ConditionError(_MIXED) from None
+        moved = "; a date is moved by INTERVAL '1 day'" if any(kind.is_temporal() for kind in types.values()) else ""
+        raise ConditionError(_MIXED + moved) from None
 
 
 def _check_kinds(sides: Sequence[pl.Expr], types: Sequence[pl.DataType]) -> None:

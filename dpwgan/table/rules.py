@@ -70,7 +70,7 @@ def read_condition(text: str, schema: Schema) -> RowExpression:
     """Reads a condition on a row of the schema's columns. Raises: ConditionError."""
     condition = read_sql(text)
     if not condition.columns:
-        raise ConditionError("names no column")
+        raise ConditionError("names no column; a name stands in double quotes or none, in single ones a text")
     if _find_type(condition, schema) != pl.Boolean:
         raise ConditionError("is no condition: it is neither true nor false")
     return condition
@@ -80,7 +80,7 @@ def read_derivation(text: str, sources: Schema) -> tuple[tuple[str, ...], Kind]:
     """Which of the sources an SQL expression reads, and what kind of cells it gives. Raises: ConditionError."""
     expression = read_sql(text)
     if not expression.columns:
-        raise ConditionError("names no column")
+        raise ConditionError("names no column; a name stands in double quotes or none, in single ones a text")
     found = _find_type(expression, sources)
     if found == pl.String:
         return expression.columns, "text"
@@ -110,7 +110,7 @@ def get_value_type(name: str, schema: Schema) -> pl.DataType:
     """The type in which rules see a column, before its list of cells is known even. Raises: ConditionError."""
     column = schema.by_name.get(name)
     if column is None:
-        raise ConditionError(f"names {quote(name)}, which the specs do not")
+        raise ConditionError(f"names {quote(name)}, which the specs do not; texts have single quotes")
     if isinstance(column, UndiscoveredColumn):
         return pl.Int64() if column.integer else pl.String()
     if isinstance(column, TrainedColumn):

@@ -197,6 +197,7 @@ TYPOS = ["word = 'X'", "'z' <> word", "word IN ('x', 'z')", "CASE word WHEN 'z' 
         ("smokes = 2", "'smokes' is true or false"),
         ("CASE smokes WHEN 'true' THEN age > 1 ELSE age > 2 END", "'smokes' is true or false"),
         ("smokes IS NOT DISTINCT FROM word", "'smokes' is true or false"),
+        ("begin < begin + 20", "do not go together; a date is moved by INTERVAL '1 day'"),
         ("(age > 3) = pay", "kinds that do not go together"),
         ("begin > age", "compares a time with a number"),
         ("begin > '2024-01-01'", "compares a time with a text; write DATE"),
