@@ -128,9 +128,10 @@ def _draft(arguments: argparse.Namespace) -> None:
         LOGGER.warning(
             "column %s may say whose a row is: many of its values have several rows. A run protects one row unless "
             'the specs name a unit: add "unit": {"column": %s, "max_rows": K}, and list it as "drop" or row names '
-            "(docs/specs.md, Unit)",
+            "(docs/specs.md, Unit)%s",
             " or ".join(map(quote, owners[:_MOST_NAMED])),
             json.dumps(owners[0], ensure_ascii=False),
+            f"; {say_both(UNIT)}" if UNIT in draft else "",
         )
     if doubts := [f"{quote(name)} ({why[name]})" for name in waived if name in why]:
         LOGGER.info("drafted, and to be looked at again: %s", _shorten(doubts))

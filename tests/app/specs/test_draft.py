@@ -191,6 +191,9 @@ def test_unit_is_asked_for_when_a_column_of_the_rows_may_say_whose_they_are(tmp_
     data.write_text("\n".join(["patient,value", *(f"{row},{row % 7}" for row in range(400))]) + "\n")
     draft(tmp_path, "--from-rows", data)
     assert "whose a row is" not in capfd.readouterr().err
+    data.write_text("\n".join(["patient,unit", *(f"{row // 4},mg" for row in range(400))]) + "\n")
+    draft(tmp_path, "--from-rows", data)
+    assert 'Unit); an entry "unit" is either the unit or' in capfd.readouterr().err
 
 
 def test_moments_of_parquet_are_drafted_from_rows_and_are_no_problem_while_they_are_open(tmp_path, capfd):
