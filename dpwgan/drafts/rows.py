@@ -29,6 +29,7 @@ _MOST_DIGITS = 15
 # What programs write where nothing is known; beside numbers or moments alone it is taken for that.
 _MARKS = {"NA", "N/A", "n/a", "NULL", "null", "None", "NaN", "nan", "-"}
 _MARKS |= {"#N/A", "#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"}
+# Days that never come.
 _NEVER = re.compile(r"(0000-00-00|00[./]00[./]0000|9999-12-31|31[./]12[./]9999|12/31/9999)([ T].*)?")
 # Different texts above which, and above a tenth of the rows, a column has names or free text.
 _SURELY_LISTED = 100
@@ -119,7 +120,7 @@ def _say_doubt(name: str, keys: Mapping[str, Any], cells: set[str], *, rows: int
     """
     available = cells - {"", *map(str, keys.get("missing", ()))}
     if is_told:
-        is_wrong = keys["type"] in ("integer", "float") and not _are_numbers(available)
+        is_wrong = keys["type"] in ("integer", "float") and any(read_number(cell) is None for cell in available)
         return "some cells are no numbers: other marks than a point, or not available?" if is_wrong else ""
     digits = {len(str(keys[end])) for end in ("min", "max")} if keys["type"] == "integer" else set()
     is_wide = len(digits) == 1 and min(digits) >= _CODE_DIGITS
@@ -233,7 +234,7 @@ def _find_range(kind: str | None, cells: set[str]) -> dict[str, Any]:
     if kind == "integer" or (kind is None and not decimals):
         width = {"width": digits} if (digits := _find_width(cells)) else {}
         return {"type": "integer", "min": int(numbers[0]), "max": int(numbers[-1]), **width}
-    decimals = min(decimals, _MOST_DECIMALS, _MOST_DIGITS - 1 - largest.adjusted())
+    decimals = max(0, min(decimals, _MOST_DECIMALS, _MOST_DIGITS - 1 - largest.adjusted()))
     return {"type": "float", "min": float(numbers[0]), "max": float(numbers[-1]), "decimals": decimals}
 
 

@@ -340,6 +340,7 @@ def test_number_stays_open_when_no_cell_is_one(kind):
     [
         (["100245812208319143", "7"], {"type": None}),  # a name in digits
         (["1e18", "0.5"], {"type": None}),
+        (["9007199254740990.5", "7.5"], {"type": "float", "min": 7.5, "max": 9007199254740990.0, "decimals": 0}),
         (["0.00000000000001", "94801166169.5"], {"type": "float", "min": 1e-14, "max": 94801166169.5, "decimals": 4}),
         (["0.000000000000000001", "0.5"], {"type": "float", "min": 1e-18, "max": 0.5, "decimals": 15}),
         # A program that wrote a sum of tenths.
