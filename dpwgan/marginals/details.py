@@ -109,8 +109,8 @@ class Details:
             kind, other = (_Categories(coarsening.parts[at], self.codes.get(at)) for at in (own, by[own]))
             cells, others = (coarsening.attributes[at].find_cells(encoded) for at in (own, by[own]))
             # All other codes of a group are one kind, of which nothing is known.
-            lifts = np.insert(self.lifts[own, by[own]], 0, 1.0, axis=0).T
-            drawn, found, kinds = cells.copy(), other.find(others), np.maximum(kind.find(cells) - kind.part.size + 1, 0)
+            lifts = np.pad(self.lifts[own, by[own]].T, ((0, 0), (kind.part.size, 0)), constant_values=1.0)
+            drawn, found, kinds = cells.copy(), other.find(others), kind.find(cells)
             for rows in cut(len(cells), size=max(1, _MOST_ODDS // kind.count)):
                 groups = kind.part.groups[cells[rows]].astype(np.int64)
                 drawn[rows] = trade_cells(cells[rows], groups, kinds[rows], found[rows], lifts, rng=rng)

@@ -42,8 +42,8 @@ def trade_cells(
 ) -> Integers:
     """Has rows trade cells within their groups, so that the kinds of these go with conditions that rows meet.
 
-    A kind is as many times as likely as its lift says, but that each group has of each kind what it had, but for what
-    cannot be shared out evenly. Lifts are above 0. Shapes: (n,) each; `lifts` (conditions, kinds).
+    A kind is as many times as likely as its lift says, but that all groups together have of each kind what they had,
+    but for what cannot be shared out evenly. Lifts are above 0. Shapes: (n,) each; `lifts` (conditions, kinds).
     Source: Deming and Stephan 1940 (iterative proportional fitting).
     """
     own, places, counts = np.unique(groups * lifts.shape[1] + kinds, return_inverse=True, return_counts=True)
@@ -55,10 +55,13 @@ def trade_cells(
     members = starts[:, np.newaxis] + np.arange((ends - starts).max(initial=0))
     is_kind = members < ends[:, np.newaxis]
     members[~is_kind] = 0
-    odds = is_kind * counts[members] * lifts[condition[:, np.newaxis], kind[members]]
+    kinds_of = kind[members]
+    odds = is_kind * counts[members] * lifts[condition[:, np.newaxis], kinds_of]
+    totals = np.bincount(kinds, minlength=lifts.shape[1])
     for _ in range(_TURNS):
         odds *= (many / odds.sum(axis=1))[:, np.newaxis]
-        odds *= (counts / np.bincount(members.ravel(), odds.ravel(), minlength=len(own)))[members]
+        sums = np.bincount(kinds_of.ravel(), odds.ravel(), minlength=lifts.shape[1])
+        odds *= (totals / np.where(sums > 0, sums, 1.0))[kinds_of]
     # Points one golden section after the other are spread evenly, however many follow each other.
     points = np.empty(len(cells))
     points[np.argsort(row_of + rng.random(len(cells)))] = (rng.random() + _GOLDEN * np.arange(len(cells))) % 1.0
