@@ -68,15 +68,13 @@ class DayLifts:
     @classmethod
     def unpack(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> "DayLifts":
         """Takes what `pack` gave, among others."""
-        named = [name.split() for name in arrays]
-        return cls(
-            {
-                (int(own), int(other)): arrays[f"{_NAME} {own} {other}"]
-                for kind, *places in named
-                if kind == _NAME
-                for own, other in [places]
-            }
-        )
+        lifts = dict[Edge, Lifts]()
+        for name in arrays:
+            kind, *places = name.split()
+            if kind == _NAME:
+                own, other = map(int, places)
+                lifts[own, other] = arrays[name]
+        return cls(lifts)
 
     def is_sound(self, coarsening: Coarsening) -> bool:
         """Whether they fit the groups."""
@@ -161,8 +159,8 @@ def ask_for_day_lifts(
 ) -> DayLifts:
     """Asks, so many `times`, by which other column the days of a date are told apart best: a selection, an answer.
 
-    `drafted` rows are of the fitted codes: what is expected, once they trade days by what was asked before. All `but`
-    attributes that are drawn again afterwards are told apart, or say what others are told apart by.
+    `drafted` rows are of the fitted codes: what is expected, once they trade days by what was asked before. `but` are
+    attributes that are drawn again afterwards: they are not told apart, nor others by them.
     Privacy: a record adds 1 to one count of a pair at most, and what is expected is made of releases; so scores have
       sensitivity 1 under zero-out (2 under replace-one), counts 1 (sqrt 2).
     Source: as `QueryDiscriminator`.
