@@ -14,6 +14,7 @@ import pytest
 from dpwgan.errors import InputError
 from dpwgan.marginals.coarsening import Coarsening
 from dpwgan.marginals.day_kinds import DAY_KINDS, DayKinds, estimate_days, find_day_kinds
+from dpwgan.marginals.day_lifts import find_dates
 from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.merging import coarsen
 from dpwgan.marginals.number_tree import Intervals
@@ -164,14 +165,17 @@ def test_days_on_end_have_kinds_and_no_other_moments() -> None:
         "months": {"type": "date", "format": "%Y-%m", "min": "2001-01", "max": "2022-06"},
         "time": {"type": "time", "format": "%H:%M", "min": "00:00", "max": "23:59"},
         "short": {"type": "date", "min": "2022-03-01", "max": "2022-06-03"},
+        "few": {"type": "date", "min": "2019-02-20", "max": "2019-03-04"},
         "later": {"type": "date", "since": "date", "min": "0 days", "max": "900 days"},
         "number": {"type": "integer", "min": 0, "max": 9_999},
     }
     attributes = lay_out_attributes(read(columns))
     found = {facts.column: facts.first_day for facts in attributes if facts.first_day is not None}
-    assert found == {"date": FIRST_DAY, "moment (day)": FIRST_DAY, "short": FIRST_DAY + 1_105}
+    assert found == {"date": FIRST_DAY, "moment (day)": FIRST_DAY, "short": FIRST_DAY + 1_105, "few": FIRST_DAY}
     # Few days are counted one by one, as all numbers of few levels are.
     assert {facts.column for facts in attributes if facts.has_many_days} == {"date", "moment (day)"}
+    # Of less than two weeks it is not asked what goes with weekdays.
+    assert {attributes[place].column for place in find_dates(attributes)} == {"date", "moment (day)", "short"}
 
 
 def test_a_record_moves_one_count_of_kinds_by_one() -> None:

@@ -10,7 +10,7 @@ import pytest
 from dpwgan.marginals import day_lifts
 from dpwgan.marginals.coarsening import Coarsening
 from dpwgan.marginals.day_kinds import DAY_KINDS, DayKinds
-from dpwgan.marginals.day_lifts import DAY_COUNTS, DayLifts, ask_for_day_lifts, find_dates
+from dpwgan.marginals.day_lifts import DAY_COUNTS, DayLifts, ask_for_day_lifts
 from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.queries import ANSWER_LABEL, SELECTION_LABEL, SELECTION_SENSITIVITY, plan_queries
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
@@ -184,27 +184,6 @@ def test_scores_and_counts_move_by_no_more_than_their_sensitivity_when_a_record_
             assert np.square(watches[0].exact[0] - watches[1].exact[0]).sum() <= (2 if replaced else 1)
     # One that reads rows twice would show: some score moves by nearly as much as it may.
     assert largest > 0.6
-
-
-def test_dates_are_days_on_end_and_not_too_few():
-    span = {"min": "2019-02-20", "max": "2022-06-03"}
-    columns: dict[str, Any] = {
-        "date": {"type": "date", **span},
-        "moment": {
-            "type": "datetime",
-            "format": "%Y-%m-%d %H:%M",
-            "min": "2019-02-20 00:00",
-            "max": "2022-06-03 23:59",
-        },
-        "weeks": {"type": "date", "min": "2009-02-20", "max": "2022-06-03", "step": "7 days"},
-        "months": {"type": "date", "format": "%Y-%m", "min": "2001-01", "max": "2022-06"},
-        "short": {"type": "date", "min": "2022-03-01", "max": "2022-06-03"},
-        "few": {"type": "date", "min": "2022-03-01", "max": "2022-03-10"},
-        "later": {"type": "date", "since": "date", "min": "0 days", "max": "900 days"},
-    }
-    attributes = lay_out_attributes(lay_out_spans(parse_specs(columns, sha256="")))
-    found = {attributes[place].column for place in find_dates(attributes)}
-    assert found == {"date", "moment (day)", "short"}
 
 
 @pytest.mark.parametrize(
