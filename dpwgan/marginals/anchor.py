@@ -20,7 +20,7 @@ from dpwgan.marginals.anchor_plan import ONE_WAYS_LABEL, AnchorDesign
 from dpwgan.marginals.code_information import CodeInformation
 from dpwgan.marginals.comparison_questions import ask_for_comparisons
 from dpwgan.marginals.comparisons import Comparisons, find_parents
-from dpwgan.marginals.day_lifts import DayLifts, ask_for_day_lifts
+from dpwgan.marginals.day_lifts import DayLifts, ask_for_day_lifts, ask_for_first_day
 from dpwgan.marginals.details import Details, ask_for_details, find_codes
 from dpwgan.marginals.emptiness import find_empty
 from dpwgan.marginals.groups import GroupLayout, Marginal
@@ -41,7 +41,8 @@ from dpwgan.table.rows import Rows
 
 Progress = Callable[[int, int, float], None]
 
-_CORRELATIONS_ACT, _DETAILS_ACT, _DAYS_ACT, _COMPARISONS_ACT = "correlations", "details", "days", "comparisons"
+_CORRELATIONS_ACT, _DETAILS_ACT, _COMPARISONS_ACT = "correlations", "details", "comparisons"
+_FIRST_DAY_ACT, _DAYS_ACT = "first day", "days"
 # What mass on combinations that a rule forbids weighs: so many times what it costs to be a stddev off an answer there.
 # More would keep codes of two kinds from ever changing places, and what is left is mended in each code's rows.
 _FORBIDDEN_WEIGHT = 5.0
@@ -149,7 +150,13 @@ def fit_anchor(
     least_count = design.least_count / math.sqrt(design.answers_a_detail)
     detailed = find_codes(table.coarsening, design.detailed, records=table.records, least_count=least_count)
     details = min(design.details, design.answers_a_detail * len(detailed))
-    questions = design.queries - details - design.day_questions - table.absence.asked
+    days = DayLifts()
+    if design.day_questions and not ledger.journal.has_lost(_FIRST_DAY_ACT):
+        first = partial(ask_for_first_day, rows, table.coarsening, dates=design.dates, records=table.records)
+        days = DayLifts.unpack(ledger.keep(_FIRST_DAY_ACT, lambda: first(ledger=ledger).pack(), dispensable=True))
+    # Where the first one says nothing of days, there are none but it.
+    day_questions = design.day_questions if days.lifts else min(1, design.day_questions)
+    questions = design.queries - details - day_questions - table.absence.asked
     if design.kind == "queries":
         logits = _play_rounds(
             table,
@@ -184,16 +191,24 @@ def fit_anchor(
             _DETAILS_ACT, lambda: ask(codes=detailed, times=details, ledger=ledger).pack(), dispensable=True
         )
         told = Details.unpack(kept)
-    fitted = FittedAnchor(table=table, losses=losses, generator=generator, is_short=design.is_short, details=told)
-    return _ask_within_groups(fitted, rows, design, rng=rng, ledger=ledger)
+    fitted = FittedAnchor(
+        table=table, losses=losses, generator=generator, is_short=design.is_short, details=told, day_lifts=days
+    )
+    return _ask_within_groups(fitted, rows, design, day_questions=day_questions - 1, rng=rng, ledger=ledger)
 
 
 def _ask_within_groups(
-    fitted: FittedAnchor, rows: Rows[EncodedTable], design: AnchorDesign, *, rng: np.random.Generator, ledger: Ledger
+    fitted: FittedAnchor,
+    rows: Rows[EncodedTable],
+    design: AnchorDesign,
+    *,
+    day_questions: int,
+    rng: np.random.Generator,
+    ledger: Ledger,
 ) -> FittedAnchor:
-    """Asks how numbers compare, and on which days what happens: what rows of the fitted codes do not show."""
+    """Asks how numbers compare, and, so often, on which days what happens: what rows of fitted codes do not show."""
     table = fitted.table
-    if not (design.day_questions or design.compared):
+    if day_questions <= 0 and not design.compared:
         return fitted
     drafting = np.random.default_rng(rng.integers(2**63))
 
@@ -211,12 +226,12 @@ def _ask_within_groups(
         drafted = draft(day_lifts.DRAFTED_ROWS)
         ask = partial(ask_for_day_lifts, rows, table.coarsening, drafted, records=table.records, ledger=ledger)
         compared = find_parents(fitted.comparisons.shares)
-        return ask(dates=design.dates, but=compared, times=design.day_questions, rng=drafting).pack()
+        return ask(known=fitted.day_lifts, dates=design.dates, but=compared, times=day_questions, rng=drafting).pack()
 
     if design.compared and not ledger.journal.has_lost(_COMPARISONS_ACT):
         kept = ledger.keep(_COMPARISONS_ACT, compare, dispensable=True)
         fitted = replace(fitted, comparisons=Comparisons.unpack(kept))
-    if design.day_questions and not ledger.journal.has_lost(_DAYS_ACT):
+    if day_questions > 0 and not ledger.journal.has_lost(_DAYS_ACT):
         kept = ledger.keep(_DAYS_ACT, tell_days, dispensable=True)
         fitted = replace(fitted, day_lifts=DayLifts.unpack(kept))
     return fitted

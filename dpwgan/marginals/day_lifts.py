@@ -3,10 +3,13 @@
 Offices take no appointments on Sundays, and emergencies come on all days. Groups are runs of days, so whether a row's
 day is a Sunday would be chance. So it is asked how many rows have each kind of day by another column's groups, and rows
 of a group of days trade these accordingly.
-Privacy: of rows `ask_for_day_lifts` reads the scores of candidates made of releases alone, through the exponential
-mechanism, and the counts of the one selected, through the Gaussian mechanism; the rest is post-processing.
+Privacy: of rows `ask_for_first_day` and `ask_for_day_lifts` read the scores of candidates made of releases alone,
+through the exponential mechanism, and the counts of the one selected, through the Gaussian mechanism; the rest is
+post-processing.
 """
 
+import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,7 +19,7 @@ import numpy.typing as npt
 
 from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
 from dpwgan.marginals.day_kinds import DAY_KINDS, NO_PLACES, DayKinds, find_day_kinds
-from dpwgan.marginals.denoising import denoise
+from dpwgan.marginals.denoising import denoise, take_sums
 from dpwgan.marginals.draws import trade_cells
 from dpwgan.marginals.layout import Attribute
 from dpwgan.marginals.markov_tree import Edge
@@ -41,6 +44,8 @@ _LEAST_DAYS = 14
 # What a lift is at least, and one over it at most, so that all rows find a day; and what is expected at least, in
 # counts, to be divided by.
 _LEAST_LIFT, _LEAST_COUNT = 1e-2, 1e-3
+# An answer is more than noise where squares of what it is off are so many stddevs more than noise has.
+_TOLD = 4.0
 
 _NAME = "days"
 
@@ -145,11 +150,34 @@ DAY_COUNTS = Sum[EncodedTable]("kinds of days", lambda encoded, argument, array:
 """How many rows have each kind of day, by groups of other columns, in one vector."""
 
 
+def ask_for_first_day(
+    rows: Rows[EncodedTable], coarsening: Coarsening, *, dates: Sequence[int], records: float, ledger: Ledger
+) -> DayLifts:
+    """Asks once, by which column days are told apart best: none where noise explains the answer, so that no more need
+    be asked.
+
+    What is expected is that days and other columns have nothing to do with each other.
+    Privacy: as `ask_for_day_lifts`.
+    """
+    pairs = [(own, other) for own in dates for other in range(len(coarsening.sizes)) if own != other]
+    questions = _pose(rows, coarsening, pairs, ledger=ledger)
+    kinds = {own: _share_kinds(coarsening.attributes[own], coarsening.parts[own]) for own in dates}
+    expected = {pair: records * np.outer(coarsening.probabilities[pair[1]], kinds[pair[0]]) for pair in pairs}
+    pair, answer = questions.ask(expected)
+    # Sums over either are those of one-ways, which are known less exactly than noise of the answer has it.
+    variance, free = questions.stddev**2, (len(answer) - 1) * (DAY_KINDS - 1)
+    unexplained = np.square(answer - take_sums(answer, expected[pair])).sum() - variance * free
+    if unexplained < _TOLD * variance * math.sqrt(2.0 * free):
+        return DayLifts()
+    return DayLifts({pair: _lift(answer, expected[pair], coarsening.attributes[pair[1]], stddev=questions.stddev)})
+
+
 def ask_for_day_lifts(
     rows: Rows[EncodedTable],
     coarsening: Coarsening,
     drafted: EncodedTable,
     *,
+    known: DayLifts,
     dates: Sequence[int],
     but: Collection[int],
     records: float,
@@ -159,33 +187,51 @@ def ask_for_day_lifts(
 ) -> DayLifts:
     """Asks, so many `times`, by which other column the days of a date are told apart best: a selection, an answer.
 
-    `drafted` rows are of the fitted codes: what is expected, once they trade days by what was asked before. `but` are
-    attributes that are drawn again afterwards: they are not told apart, nor others by them.
+    `drafted` rows are of the fitted codes: what is expected, once they trade days by what is `known` and was asked
+    before. `but` are attributes that are drawn again afterwards: they are not told apart, nor others by them.
     Privacy: a record adds 1 to one count of a pair at most, and what is expected is made of releases; so scores have
       sensitivity 1 under zero-out (2 under replace-one), counts 1 (sqrt 2).
     Source: as `QueryDiscriminator`.
     """
     places = [place for place in range(len(coarsening.sizes)) if place not in but]
-    left = every = [(own, other) for own in dates for other in places if own in places and own != other]
-
-    def count() -> Counts:
-        return rows.sum(DAY_COUNTS, argument={"coarsening": coarsening.to_document(), "pairs": every})
-
-    shapes = {pair: (coarsening.sizes[pair[1]], DAY_KINDS) for pair in every}
-    ordered = {pair for pair in every if coarsening.attributes[pair[1]].ordered}
-    questions = Questions(shapes, count, ledger=ledger, ordered=ordered)
-    lifts = dict[Edge, Lifts]()
+    every = [(own, other) for own in dates for other in places if own in places and own != other]
+    questions = _pose(rows, coarsening, every, ledger=ledger)
+    lifts = {pair: by for pair, by in known.lifts.items() if pair in every}
     for _ in range(times):
+        many = Counter(own for own, _ in lifts)
+        left = [pair for pair in every if pair not in lifts and many[pair[0]] < MOST_COLUMNS]
         if not left:
             break
         drawn = replace(drafted, codes=drafted.codes.copy(), numbers=drafted.numbers.copy())
         DayLifts(lifts).redraw(drawn, coarsening, rng=rng)
         expected = questions.split(_count(drawn, coarsening, every) * (records / drafted.records))
         pair, answer = questions.ask({pair: expected[pair] for pair in left})
-        own = pair[0]
-        means, _ = denoise(answer, expected[pair], stddev=questions.stddev, ordered=[pair in ordered, False])
-        lift = np.maximum(means, 0.0) / np.maximum(expected[pair], _LEAST_COUNT)
-        lifts[pair] = np.clip(lift, _LEAST_LIFT, 1.0 / _LEAST_LIFT).astype(np.float32)
-        asked = sum(date == own for date, _ in lifts)
-        left = [each for each in left if each != pair and (each[0] != own or asked < MOST_COLUMNS)]
+        lifts[pair] = _lift(answer, expected[pair], coarsening.attributes[pair[1]], stddev=questions.stddev)
     return DayLifts(lifts)
+
+
+def _pose(
+    rows: Rows[EncodedTable], coarsening: Coarsening, pairs: Sequence[Edge], *, ledger: Ledger
+) -> Questions[Edge]:
+    def count() -> Counts:
+        return rows.sum(DAY_COUNTS, argument={"coarsening": coarsening.to_document(), "pairs": pairs})
+
+    shapes = {pair: (coarsening.sizes[pair[1]], DAY_KINDS) for pair in pairs}
+    ordered = {pair for pair in pairs if coarsening.attributes[pair[1]].ordered}
+    return Questions(shapes, count, ledger=ledger, ordered=ordered)
+
+
+def _share_kinds(facts: Attribute, part: AttributeGroups) -> Counts:
+    """The share of rows that have each kind of day. Shapes: (DAY_KINDS,). Privacy: post-processing of one-ways."""
+    cells = np.arange(facts.cells)
+    groups = part.find_groups(cells)
+    shares = (part.probabilities / np.bincount(groups))[groups] * part.find_odds(cells)
+    found = np.bincount(_find_kinds(facts, part, cells), shares, minlength=DAY_KINDS + 1)
+    return found[:DAY_KINDS].astype(np.float64)
+
+
+def _lift(answer: Counts, expected: Counts, other: Attribute, *, stddev: float) -> Lifts:
+    """How many times as many rows as were expected an answer has, but for what noise explains."""
+    means, _ = denoise(answer, expected, stddev=stddev, ordered=[other.ordered, False])
+    lifts: Counts = np.maximum(means, 0.0) / np.maximum(expected, _LEAST_COUNT)
+    return np.clip(lifts, _LEAST_LIFT, 1.0 / _LEAST_LIFT).astype(np.float32)

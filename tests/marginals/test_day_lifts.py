@@ -10,7 +10,7 @@ import pytest
 from dpwgan.marginals import day_lifts
 from dpwgan.marginals.coarsening import Coarsening
 from dpwgan.marginals.day_kinds import DAY_KINDS, DayKinds
-from dpwgan.marginals.day_lifts import DAY_COUNTS, DayLifts, ask_for_day_lifts
+from dpwgan.marginals.day_lifts import DAY_COUNTS, DayLifts, ask_for_day_lifts, ask_for_first_day
 from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.queries import ANSWER_LABEL, SELECTION_LABEL, SELECTION_SENSITIVITY, plan_queries
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
@@ -76,6 +76,7 @@ def ask(
     lines = plan_queries(99, selection_epsilon=50.0, answer_noise_multiplier=more.pop("noise", 0.2))
     ledger = open_ledger(lines, observers=[] if watcher is None else [watcher])
     settings = {"dates": (DATE,), "but": (), "records": encoded.records, "rng": np.random.default_rng(1)} | more
+    settings.setdefault("known", DayLifts())
     drafted = settings.pop("drafted", None) or draw_of_groups(encoded, coarsening)
     return ask_for_day_lifts(hold(encoded), coarsening, drafted, times=times, ledger=ledger, **settings)
 
@@ -106,6 +107,47 @@ def test_offices_are_empty_at_weekends_when_days_are_told_apart(seed):
     assert np.array_equal(coarsening.parts[DATE].find_groups(date), coarsening.parts[DATE].find_groups(before))
     counts = [np.bincount(tell(cells) + 1, minlength=8) for cells in (date, before)]
     assert np.abs(counts[0] - counts[1]).max() < 0.03 * counts[1][1:].mean()
+
+
+def ask_first(encoded: EncodedTable, *, noise: float, seed: int, watcher: Watcher | None = None) -> DayLifts:
+    lines = plan_queries(1, selection_epsilon=50.0, answer_noise_multiplier=noise)
+    ledger = open_ledger(lines, source=seed, observers=[] if watcher is None else [watcher])
+    settings: dict[str, Any] = {"dates": (DATE,), "records": encoded.records, "ledger": ledger}
+    return ask_for_first_day(hold(encoded), coarsen_visits(encoded), **settings)
+
+
+def test_the_first_answer_is_kept_where_it_says_something_of_days():
+    watch = Watcher()
+    known = ask_first(make_visits(8_000), noise=20.0, seed=1, watcher=watch)
+    assert list(known.lifts) == [(DATE, HOUR)]
+    assert watch.order == [SELECTION_LABEL, ANSWER_LABEL]
+    assert watch.exact[0].shape == (8, DAY_KINDS)
+    lifts = known.lifts[DATE, HOUR]
+    assert lifts[:4, 5:7].max() < 0.2
+    assert np.abs(lifts[:4, :5] - 1.4).max() < 0.4
+    assert np.abs(lifts[4:, 5:7] - 3.5).max() < 0.5
+
+
+def test_no_more_is_asked_where_noise_explains_the_first_answer():
+    """Most days are those of a week's end, of which one-ways know nothing: but that is so whatever else a row says."""
+    encoded, rng = make_visits(8_000), np.random.default_rng(0)
+    days = rng.integers(0, LEVELS // 7, 8_000) * 7 + rng.choice(7, 8_000, p=[0.1] * 5 + [0.25] * 2)
+    cells = [facts.find_cells(encoded) for facts in FACTS]
+    apart = write(FIRST_MONDAY + days, *cells[1:])
+    found = [bool(ask_first(apart, noise=40.0, seed=seed).lifts) for seed in range(60)]
+    assert sum(found) <= 2
+
+
+def test_kinds_of_days_are_as_often_as_one_ways_say():
+    coarsening = coarsen_visits(make_visits(2_000))
+    part = coarsening.parts[DATE]
+    odds = DayKinds(first_day=-FACTS[DATE].origin, levels=LEVELS, places=(True,) * 3, odds=np.arange(1.0, 11.0))
+    for known in (part, replace(part, odds=odds)):
+        drawn = known.draw_cells(np.repeat(np.arange(part.size, dtype=np.int32), 4_000), rng=np.random.default_rng(0))
+        shares = np.repeat(part.probabilities / 4_000, 4_000)
+        kinds = day_lifts._find_kinds(FACTS[DATE], known, drawn)
+        expected = np.bincount(kinds, shares, minlength=DAY_KINDS + 1)[:DAY_KINDS]
+        assert day_lifts._share_kinds(FACTS[DATE], known) == pytest.approx(expected, abs=0.01)
 
 
 def test_coins_do_not_move_days():
