@@ -66,15 +66,11 @@ class Search:
 
         Where groups are wide, small parts do not show in drafted rows; means are known well.
         """
-        means = {
-            place: float(np.nanmean(values)) for place, values in self._values.items() if not np.isnan(values).all()
-        }
+        known = {place: self._values[place] for place in self.compared if self.facts[place].kind == NUMBERS}
+        means = {place: float(np.nanmean(values)) for place, values in known.items() if not np.isnan(values).all()}
         found = dict[Sides, float]()
-        for own in self.compared:
-            others = [place for place in self.compared if place in means and self._may_be_held(own, place)]
-            if self.facts[own].kind != NUMBERS or not means.get(own):
-                continue
-            others = [place for place in others if self.facts[place].kind == NUMBERS]
+        for own in (place for place, mean in means.items() if mean):
+            others = [place for place in means if self._may_be_held(own, place)]
             for size in range(2, MOST_PARTS + 1):
                 if math.comb(len(others), size) <= _MOST_SUMS:
                     parts = list(itertools.combinations(others, size))
@@ -130,9 +126,7 @@ class Search:
         others = [place for place in self.compared if self._may_be_held(own, place)]
         alike = [place for place in others if facts[place].kind == facts[own].kind]
         # A day is another one, and numbers of days after it.
-        added = (
-            [place for place in self._factors if self._may_be_held(own, place)] if facts[own].unit == DAYS else alike
-        )
+        added = [place for place in others if facts[place].unit == WHOLE] if facts[own].unit == DAYS else alike
         distances = dict(zip(alike, _measure(values[own], map(values.__getitem__, alike)).tolist(), strict=True))
         yield from ((Sides(own, (place,)), distance) for place, distance in distances.items())
         singles = sorted(alike, key=distances.__getitem__)[:_SINGLES]
