@@ -143,7 +143,7 @@ def _is_named_code(name: str) -> bool:
 def _say_why(keys: Mapping[str, Any], cells: set[str]) -> str:
     """Why nulls were left, in a few words and without a cell."""
     kind, available = keys["type"], cells - {"", *map(str, keys.get("missing", ()))}
-    numbers = [number for cell in available if (number := read_number(cell)) is not None]
+    numbers = _read_numbers(available)
     if not available:
         return "no cell has anything"
     if kind in ("date", "datetime", "time"):
@@ -226,7 +226,7 @@ def _find_codes(cells: set[str]) -> set[str]:
 
 
 def _find_range(kind: str | None, cells: set[str]) -> dict[str, Any]:
-    numbers = sorted(number for cell in cells if (number := read_number(cell)) is not None)
+    numbers = _read_numbers(cells)
     largest = max(map(abs, numbers), default=Decimal())
     if not numbers or largest > MAX_WHOLE_NUMBER:
         return {}  # so many digits are a name rather than a number
@@ -236,6 +236,11 @@ def _find_range(kind: str | None, cells: set[str]) -> dict[str, Any]:
         return {"type": "integer", "min": int(numbers[0]), "max": int(numbers[-1]), **width}
     decimals = max(0, min(decimals, _MOST_DECIMALS, _MOST_DIGITS - 1 - largest.adjusted()))
     return {"type": "float", "min": float(numbers[0]), "max": float(numbers[-1]), "decimals": decimals}
+
+
+def _read_numbers(cells: set[str]) -> list[Decimal]:
+    """The numbers among cells, rising."""
+    return sorted(number for cell in cells if (number := read_number(cell)) is not None)
 
 
 def _count_decimals(number: Decimal) -> int:
@@ -269,13 +274,13 @@ def _have_gaps(cells: set[str]) -> bool:
 
 def _is_far(cells: set[str]) -> bool:
     """Whether the largest of many numbers is more than twice the next."""
-    numbers = sorted(number for cell in cells if (number := read_number(cell)) is not None)
+    numbers = _read_numbers(cells)
     return len(numbers) > _MOST_CODES and numbers[-1] > 2 * numbers[-2]
 
 
 def _are_scattered(cells: set[str]) -> bool:
     """Whether numbers lie far apart, in steps that all their differences are made of."""
-    numbers = sorted(number for cell in cells if (number := read_number(cell)) is not None)
+    numbers = _read_numbers(cells)
     shift = max(map(_count_decimals, numbers))
     gaps = [int((right - left).scaleb(shift).to_integral_value()) for left, right in pairwise(numbers)]
     return sum(gaps) >= _STEPS_BETWEEN * len(numbers) * max(math.gcd(*gaps), 1)

@@ -20,7 +20,7 @@ from dpwgan.marginals.anchor_plan import ONE_WAYS_LABEL, AnchorDesign
 from dpwgan.marginals.code_information import CodeInformation
 from dpwgan.marginals.comparison_questions import ask_for_comparisons
 from dpwgan.marginals.comparisons import Comparisons, find_parents
-from dpwgan.marginals.day_lifts import DayLifts, ask_for_day_lifts, ask_for_first_day
+from dpwgan.marginals.day_lifts import DayLifts, ask_for_day_lifts, ask_for_first_day, pose_day_questions
 from dpwgan.marginals.details import Details, ask_for_details, find_codes
 from dpwgan.marginals.emptiness import find_empty
 from dpwgan.marginals.groups import GroupLayout, Marginal
@@ -30,6 +30,7 @@ from dpwgan.marginals.mixture import CodeGenerator, FitProgress, Mixture, fit, f
 from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.marginals.pairs import MOMENTS_LABEL, measure_moments
 from dpwgan.marginals.queries import QueryDiscriminator
+from dpwgan.marginals.questions import Questions
 from dpwgan.marginals.rank_correlations import RankCorrelations, measure_correlations, rank_groups
 from dpwgan.marginals.released import ReleasedTable, release_groups
 from dpwgan.marginals.zeros import ForbiddenMass
@@ -150,10 +151,10 @@ def fit_anchor(
     least_count = design.least_count / math.sqrt(design.answers_a_detail)
     detailed = find_codes(table.coarsening, design.detailed, records=table.records, least_count=least_count)
     details = min(design.details, design.answers_a_detail * len(detailed))
-    days = DayLifts()
+    of_days, days = pose_day_questions(rows, table.coarsening, dates=design.dates, ledger=ledger), DayLifts()
     if design.day_questions and not ledger.journal.has_lost(_FIRST_DAY_ACT):
-        first = partial(ask_for_first_day, rows, table.coarsening, dates=design.dates, records=table.records)
-        days = DayLifts.unpack(ledger.keep(_FIRST_DAY_ACT, lambda: first(ledger=ledger).pack(), dispensable=True))
+        first = partial(ask_for_first_day, of_days, table.coarsening, records=table.records)
+        days = DayLifts.unpack(ledger.keep(_FIRST_DAY_ACT, lambda: first().pack(), dispensable=True))
     # Where the first one says nothing of days, there are none but it.
     day_questions = design.day_questions if days.lifts else min(1, design.day_questions)
     questions = design.queries - details - day_questions - table.absence.asked
@@ -194,7 +195,9 @@ def fit_anchor(
     fitted = FittedAnchor(
         table=table, losses=losses, generator=generator, is_short=design.is_short, details=told, day_lifts=days
     )
-    return _ask_within_groups(fitted, rows, design, day_questions=day_questions - 1, rng=rng, ledger=ledger)
+    return _ask_within_groups(
+        fitted, rows, design, of_days=of_days, day_questions=day_questions - 1, rng=rng, ledger=ledger
+    )
 
 
 def _ask_within_groups(
@@ -202,6 +205,7 @@ def _ask_within_groups(
     rows: Rows[EncodedTable],
     design: AnchorDesign,
     *,
+    of_days: Questions[Edge],
     day_questions: int,
     rng: np.random.Generator,
     ledger: Ledger,
@@ -224,9 +228,9 @@ def _ask_within_groups(
 
     def tell_days() -> Arrays:
         drafted = draft(day_lifts.DRAFTED_ROWS)
-        ask = partial(ask_for_day_lifts, rows, table.coarsening, drafted, records=table.records, ledger=ledger)
+        ask = partial(ask_for_day_lifts, of_days, table.coarsening, drafted, records=table.records, rng=drafting)
         compared = find_parents(fitted.comparisons.shares)
-        return ask(known=fitted.day_lifts, dates=design.dates, but=compared, times=day_questions, rng=drafting).pack()
+        return ask(known=fitted.day_lifts, but=compared, times=day_questions).pack()
 
     if design.compared and not ledger.journal.has_lost(_COMPARISONS_ACT):
         kept = ledger.keep(_COMPARISONS_ACT, compare, dispensable=True)

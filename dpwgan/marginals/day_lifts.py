@@ -18,9 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
+from dpwgan.marginals.comparisons import find_groups
 from dpwgan.marginals.day_kinds import DAY_KINDS, NO_PLACES, DayKinds, find_day_kinds
 from dpwgan.marginals.denoising import denoise, take_sums
-from dpwgan.marginals.draws import trade_cells
+from dpwgan.marginals.draws import find_lifts, trade_cells
 from dpwgan.marginals.layout import Attribute
 from dpwgan.marginals.markov_tree import Edge
 from dpwgan.marginals.questions import Questions
@@ -41,9 +42,6 @@ DRAFTED_ROWS = 100_000
 
 # Days that are as many at least are worth telling apart.
 _LEAST_DAYS = 14
-# What a lift is at least, and one over it at most, so that all rows find a day; and what is expected at least, in
-# counts, to be divided by.
-_LEAST_LIFT, _LEAST_COUNT = 1e-2, 1e-3
 # An answer is more than noise where squares of what it is off are so many stddevs more than noise has.
 _TOLD = 4.0
 
@@ -98,7 +96,7 @@ class DayLifts:
             lifts, conditions = np.ones((1, DAY_KINDS)), np.zeros(len(cells), np.int64)
             for (date, other), by in self.lifts.items():
                 if date == own:
-                    found = _find_groups(encoded, coarsening, other)
+                    found = find_groups(encoded, coarsening, other)
                     met, conditions = np.unique(conditions * len(by) + found, return_inverse=True)
                     lifts = lifts[met // len(by)] * by[met % len(by)]
             kinds = _find_kinds(facts, part, cells)
@@ -110,11 +108,6 @@ def find_dates(attributes: Sequence[Attribute]) -> tuple[int, ...]:
     """The attributes that are days of the calendar. Privacy: of public facts alone."""
     days = {place: facts.levels for place, facts in enumerate(attributes) if facts.first_day is not None}
     return tuple(place for place, levels in days.items() if levels >= _LEAST_DAYS)
-
-
-def _find_groups(encoded: EncodedTable, coarsening: Coarsening, place: int, rows: slice = slice(None)) -> Integers:
-    cells = coarsening.attributes[place].find_cells(encoded, rows)
-    return coarsening.parts[place].find_groups(cells).astype(np.int64)
 
 
 def _find_kinds(facts: Attribute, part: AttributeGroups, cells: Integers) -> Integers:
@@ -133,7 +126,7 @@ def _count(encoded: EncodedTable, coarsening: Coarsening, pairs: Sequence[Edge])
     found = [np.zeros(coarsening.sizes[other] * width) for _, other in pairs]
     for chunk in cut(encoded.records):
         kinds = {own: _find_kinds(facts[own], parts[own], facts[own].find_cells(encoded, chunk)) for own, _ in pairs}
-        groups = {other: _find_groups(encoded, coarsening, other, chunk) for _, other in pairs}
+        groups = {other: find_groups(encoded, coarsening, other, chunk) for _, other in pairs}
         let_go(encoded.codes, encoded.numbers)
         for (own, other), total in zip(pairs, found, strict=True):
             total += np.bincount(groups[other] * width + kinds[own], minlength=len(total))
@@ -150,19 +143,35 @@ DAY_COUNTS = Sum[EncodedTable]("kinds of days", lambda encoded, argument, array:
 """How many rows have each kind of day, by groups of other columns, in one vector."""
 
 
-def ask_for_first_day(
-    rows: Rows[EncodedTable], coarsening: Coarsening, *, dates: Sequence[int], records: float, ledger: Ledger
-) -> DayLifts:
+def pose_day_questions(
+    rows: Rows[EncodedTable], coarsening: Coarsening, *, dates: Sequence[int], ledger: Ledger
+) -> Questions[Edge]:
+    """By which other column the days of a date may be told apart: each date beside each other attribute.
+
+    Privacy: a record adds 1 to one count of a pair at most, as `Questions` has it.
+    """
+    pairs = [(own, other) for own in dates for other in range(len(coarsening.sizes)) if own != other]
+
+    def count() -> Counts:
+        return rows.sum(DAY_COUNTS, argument={"coarsening": coarsening.to_document(), "pairs": pairs})
+
+    shapes = {pair: (coarsening.sizes[pair[1]], DAY_KINDS) for pair in pairs}
+    ordered = {pair for pair in pairs if coarsening.attributes[pair[1]].ordered}
+    return Questions(shapes, count, ledger=ledger, ordered=ordered)
+
+
+def ask_for_first_day(questions: Questions[Edge], coarsening: Coarsening, *, records: float) -> DayLifts:
     """Asks once, by which column days are told apart best: none where noise explains the answer, so that no more need
     be asked.
 
     What is expected is that days and other columns have nothing to do with each other.
-    Privacy: as `ask_for_day_lifts`.
+    Privacy: a selection and an answer of `questions`; the rest is made of releases.
     """
-    pairs = [(own, other) for own in dates for other in range(len(coarsening.sizes)) if own != other]
-    questions = _pose(rows, coarsening, pairs, ledger=ledger)
+    dates = {own for own, _ in questions.candidates}
     kinds = {own: _share_kinds(coarsening.attributes[own], coarsening.parts[own]) for own in dates}
-    expected = {pair: records * np.outer(coarsening.probabilities[pair[1]], kinds[pair[0]]) for pair in pairs}
+    expected = {
+        (own, by): records * np.outer(coarsening.probabilities[by], kinds[own]) for own, by in questions.candidates
+    }
     pair, answer = questions.ask(expected)
     # Sums over either are those of one-ways, which are known less exactly than noise of the answer has it.
     variance, free = questions.stddev**2, (len(answer) - 1) * (DAY_KINDS - 1)
@@ -173,29 +182,23 @@ def ask_for_first_day(
 
 
 def ask_for_day_lifts(
-    rows: Rows[EncodedTable],
+    questions: Questions[Edge],
     coarsening: Coarsening,
     drafted: EncodedTable,
     *,
     known: DayLifts,
-    dates: Sequence[int],
     but: Collection[int],
     records: float,
     times: int,
-    ledger: Ledger,
     rng: np.random.Generator,
 ) -> DayLifts:
     """Asks, so many `times`, by which other column the days of a date are told apart best: a selection, an answer.
 
     `drafted` rows are of the fitted codes: what is expected, once they trade days by what is `known` and was asked
     before. `but` are attributes that are drawn again afterwards: they are not told apart, nor others by them.
-    Privacy: a record adds 1 to one count of a pair at most, and what is expected is made of releases; so scores have
-      sensitivity 1 under zero-out (2 under replace-one), counts 1 (sqrt 2).
-    Source: as `QueryDiscriminator`.
+    Privacy: as `ask_for_first_day`.
     """
-    places = [place for place in range(len(coarsening.sizes)) if place not in but]
-    every = [(own, other) for own in dates for other in places if own in places and own != other]
-    questions = _pose(rows, coarsening, every, ledger=ledger)
+    every = [pair for pair in questions.candidates if not {*pair}.intersection(but)]
     lifts = {pair: by for pair, by in known.lifts.items() if pair in every}
     for _ in range(times):
         many = Counter(own for own, _ in lifts)
@@ -204,21 +207,10 @@ def ask_for_day_lifts(
             break
         drawn = replace(drafted, codes=drafted.codes.copy(), numbers=drafted.numbers.copy())
         DayLifts(lifts).redraw(drawn, coarsening, rng=rng)
-        expected = questions.split(_count(drawn, coarsening, every) * (records / drafted.records))
+        expected = questions.split(_count(drawn, coarsening, questions.candidates) * (records / drafted.records))
         pair, answer = questions.ask({pair: expected[pair] for pair in left})
         lifts[pair] = _lift(answer, expected[pair], coarsening.attributes[pair[1]], stddev=questions.stddev)
     return DayLifts(lifts)
-
-
-def _pose(
-    rows: Rows[EncodedTable], coarsening: Coarsening, pairs: Sequence[Edge], *, ledger: Ledger
-) -> Questions[Edge]:
-    def count() -> Counts:
-        return rows.sum(DAY_COUNTS, argument={"coarsening": coarsening.to_document(), "pairs": pairs})
-
-    shapes = {pair: (coarsening.sizes[pair[1]], DAY_KINDS) for pair in pairs}
-    ordered = {pair for pair in pairs if coarsening.attributes[pair[1]].ordered}
-    return Questions(shapes, count, ledger=ledger, ordered=ordered)
 
 
 def _share_kinds(facts: Attribute, part: AttributeGroups) -> Counts:
@@ -233,5 +225,4 @@ def _share_kinds(facts: Attribute, part: AttributeGroups) -> Counts:
 def _lift(answer: Counts, expected: Counts, other: Attribute, *, stddev: float) -> Lifts:
     """How many times as many rows as were expected an answer has, but for what noise explains."""
     means, _ = denoise(answer, expected, stddev=stddev, ordered=[other.ordered, False])
-    lifts: Counts = np.maximum(means, 0.0) / np.maximum(expected, _LEAST_COUNT)
-    return np.clip(lifts, _LEAST_LIFT, 1.0 / _LEAST_LIFT).astype(np.float32)
+    return find_lifts(means, expected)

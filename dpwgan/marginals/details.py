@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
 from dpwgan.marginals.denoising import draw_to_multiples
-from dpwgan.marginals.draws import trade_cells
+from dpwgan.marginals.draws import find_lifts, trade_cells
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.hanging import hangs_on, put_in_order
 from dpwgan.marginals.loss import Probabilities
@@ -42,10 +42,6 @@ _CANDIDATES = 8
 _LEAST_SHARE = 0.05
 # Of so many rows codes are shared out at once, times all categories: odds are in memory a few times.
 _MOST_ODDS = 1 << 22
-# What a lift is at least, and one over it at most, so that all rows find a code; and what is expected at least, in
-# counts, to be divided by.
-_LEAST_LIFT = 1e-2
-_LEAST_COUNT = 1e-3
 
 _CODES, _LIFTS = "codes", "lifts"
 
@@ -236,8 +232,7 @@ def _lift(answers: Sequence[Counts], expected: Counts, *, stddev: float) -> Lift
     """How many times as much as was expected answers say on the mean, but for what noise explains."""
     answer, noise = np.mean(answers, axis=0), stddev / math.sqrt(len(answers))
     drawn = draw_to_columns(answer, expected, draw_to_multiples(answer, expected, stddev=noise), stddev=noise)
-    lifts: Counts = np.clip(drawn.means / np.maximum(expected, _LEAST_COUNT), _LEAST_LIFT, 1.0 / _LEAST_LIFT)
-    return lifts.astype(np.float32)
+    return find_lifts(drawn.means, expected)
 
 
 def _list_candidates(kinds: Sequence[_Categories], probabilities: Probabilities, layout: GroupLayout) -> Iterator[Edge]:

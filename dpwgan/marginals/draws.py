@@ -10,6 +10,8 @@ Integers = npt.NDArray[np.int64]
 
 # So many times odds of rows are set right by what each kind should have.
 _TURNS = 20
+# What a lift is at least, and one over it at most; and what is expected at least, in counts, to be divided by.
+_LEAST_LIFT, _LEAST_COUNT = 1e-2, 1e-3
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 
@@ -29,6 +31,12 @@ def find_on_scale(odds: npt.NDArray[np.floating[Any]], rows: Integers, points: n
     limits += np.arange(len(limits))[:, np.newaxis]
     found = np.searchsorted(limits.ravel(), points, side="right") - rows * odds.shape[1]
     return np.clip(found, 0, odds.shape[1] - 1)
+
+
+def find_lifts(counts: npt.NDArray[np.float64], expected: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+    """How many times as many as were expected there are, so that every row finds a kind. Shapes: both alike."""
+    lifts: npt.NDArray[np.float64] = counts / np.maximum(expected, _LEAST_COUNT)
+    return lifts.clip(_LEAST_LIFT, 1.0 / _LEAST_LIFT).astype(np.float32)
 
 
 def trade_cells(

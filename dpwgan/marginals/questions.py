@@ -46,8 +46,16 @@ class Questions(Generic[Question]):
         self._count_all = count
         self._ledger = ledger
         self._labels = labels
-        self.stddev = ledger.find(labels[1]).stddev
+
+    @property
+    def stddev(self) -> float:
         """That of the noise on each count."""
+        return self._ledger.find(self._labels[1]).stddev
+
+    @property
+    def candidates(self) -> list[Question]:
+        """All of them, in their order."""
+        return list(self._shapes)
 
     def split(self, flat: Counts) -> dict[Question, Counts]:
         """The table of each candidate, from a vector that has all of them one after the other."""

@@ -96,8 +96,8 @@ def open_undescribed(
 ) -> SourceTable:
     """Opens a CSV or Parquet file whatever its header is; a column that is not described is skipped.
 
-    With `read` it is read as text that may be any, typed moments as ISO 8601 has them. `types` are those
-    of `read_types`, if they are known.
+    With `read` it is read as text that may be any, typed moments as ISO 8601 has them. `types` are those of
+    `read_types`, if they are known.
     Raises: as `open_table`, also if the header names a column twice, or is read and not parted by commas.
     """
     types = read_types(path) if types is None else types

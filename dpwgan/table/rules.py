@@ -24,6 +24,8 @@ from dpwgan.table.schema import (
 
 Flags = npt.NDArray[np.bool_]
 
+_NO_COLUMN = "names no column; a name stands in double quotes or none, in single ones a text"
+
 
 class RuleBook:
     """The rules of a table, and how its cells are seen by them.
@@ -70,7 +72,7 @@ def read_condition(text: str, schema: Schema) -> RowExpression:
     """Reads a condition on a row of the schema's columns. Raises: ConditionError."""
     condition = read_sql(text)
     if not condition.columns:
-        raise ConditionError("names no column; a name stands in double quotes or none, in single ones a text")
+        raise ConditionError(_NO_COLUMN)
     if _find_type(condition, schema) != pl.Boolean:
         raise ConditionError("is no condition: it is neither true nor false")
     return condition
@@ -80,7 +82,7 @@ def read_derivation(text: str, sources: Schema) -> tuple[tuple[str, ...], Kind]:
     """Which of the sources an SQL expression reads, and what kind of cells it gives. Raises: ConditionError."""
     expression = read_sql(text)
     if not expression.columns:
-        raise ConditionError("names no column; a name stands in double quotes or none, in single ones a text")
+        raise ConditionError(_NO_COLUMN)
     found = _find_type(expression, sources)
     if found == pl.String:
         return expression.columns, "text"

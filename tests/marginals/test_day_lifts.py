@@ -10,7 +10,7 @@ import pytest
 from dpwgan.marginals import day_lifts
 from dpwgan.marginals.coarsening import Coarsening
 from dpwgan.marginals.day_kinds import DAY_KINDS, DayKinds
-from dpwgan.marginals.day_lifts import DAY_COUNTS, DayLifts, ask_for_day_lifts, ask_for_first_day
+from dpwgan.marginals.day_lifts import DAY_COUNTS, DayLifts, ask_for_day_lifts, ask_for_first_day, pose_day_questions
 from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.queries import ANSWER_LABEL, SELECTION_LABEL, SELECTION_SENSITIVITY, plan_queries
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
@@ -75,10 +75,10 @@ def ask(
 ) -> DayLifts:
     lines = plan_queries(99, selection_epsilon=50.0, answer_noise_multiplier=more.pop("noise", 0.2))
     ledger = open_ledger(lines, observers=[] if watcher is None else [watcher])
-    settings = {"dates": (DATE,), "but": (), "records": encoded.records, "rng": np.random.default_rng(1)} | more
-    settings.setdefault("known", DayLifts())
+    settings = {"known": DayLifts(), "but": (), "records": encoded.records, "rng": np.random.default_rng(1)} | more
     drafted = settings.pop("drafted", None) or draw_of_groups(encoded, coarsening)
-    return ask_for_day_lifts(hold(encoded), coarsening, drafted, times=times, ledger=ledger, **settings)
+    questions = pose_day_questions(hold(encoded), coarsening, dates=(DATE,), ledger=ledger)
+    return ask_for_day_lifts(questions, coarsening, drafted, times=times, **settings)
 
 
 def is_odd(encoded: EncodedTable) -> float:
@@ -112,8 +112,9 @@ def test_offices_are_empty_at_weekends_when_days_are_told_apart(seed):
 def ask_first(encoded: EncodedTable, *, noise: float, seed: int, watcher: Watcher | None = None) -> DayLifts:
     lines = plan_queries(1, selection_epsilon=50.0, answer_noise_multiplier=noise)
     ledger = open_ledger(lines, source=seed, observers=[] if watcher is None else [watcher])
-    settings: dict[str, Any] = {"dates": (DATE,), "records": encoded.records, "ledger": ledger}
-    return ask_for_first_day(hold(encoded), coarsen_visits(encoded), **settings)
+    coarsening = coarsen_visits(encoded)
+    questions = pose_day_questions(hold(encoded), coarsening, dates=(DATE,), ledger=ledger)
+    return ask_for_first_day(questions, coarsening, records=encoded.records)
 
 
 def test_the_first_answer_is_kept_where_it_says_something_of_days():
