@@ -179,11 +179,12 @@ class AnchorDesign:
     def comparisons(self) -> int:
         """How often it is asked how a number compares with others: for each but one, on which all others may hang.
 
-        Days and times may be so much later than others as a number says, which is asked once more.
+        Of days and times it is asked once more, how much later they are than others; and, where there are numbers that
+        may say so, whether one does.
         """
         facts = self.one_way_plan.attributes
-        moments = any(each.is_moment and place in self.compared for place, each in enumerate(facts))
-        more = moments and any(each.unit == WHOLE for each in facts)
+        moments = sum(each.is_moment and place in self.compared for place, each in enumerate(facts))
+        more = max(0, moments - 1) + (moments > 0 and any(each.unit == WHOLE for each in facts))
         return min(_MOST_COMPARISONS, max(0, len(self.compared) - 1) + more)
 
     @property

@@ -21,6 +21,7 @@ from dpwgan.marginals.comparison_search import Search
 from dpwgan.marginals.comparisons import (
     ALL,
     DIFFERENCE,
+    PARTS,
     POWERS,
     SIGNS,
     SUM,
@@ -33,6 +34,7 @@ from dpwgan.marginals.comparisons import (
     find_gaps,
     find_groups,
     find_parents,
+    split_at_powers,
     tell_apart,
 )
 from dpwgan.marginals.denoising import draw_towards
@@ -61,6 +63,8 @@ _BLIND = 64
 _LEAST_STDDEVS, _MOST_HIDDEN = 3.0, 0.15
 # What would move a smaller share of rows is left alone: it would cost other columns more.
 _LEAST_MOVED = 0.05
+# Gaps of which so many are of one power of two are told apart more finely at once.
+_OF_ONE_POWER = 0.9
 # What chance adds to squares of counts is their number times the noise's variance, and so many stddevs of that.
 _CHANCE = 4.0
 
@@ -149,6 +153,7 @@ def ask_for_comparisons(
     for _ in range(times):
         parents, expected, owners = find_parents(shares), expect(), {each.own for each in answers}
         left = [each for each in every if each.own not in owners and _is_free(parents, each)]
+        left = [each for each in left if each.scales != PARTS or _are_of_one_power(expected[each])]
         left += [each for each in every if any(_refines(each, known, parents) for known in shares)]
         left = left or [each for each in answers if each in shares or _is_free(parents, each)] or every
         asked, answer = questions.ask({each: expected[each] for each in left})
@@ -156,7 +161,7 @@ def ask_for_comparisons(
         mean, of_mean = np.mean(answers[asked], axis=0), stddev / math.sqrt(len(answers[asked]))
         # Rows that keep to earlier answers say nothing of what was expected without them.
         first = before.setdefault(asked, expected[asked])
-        found = _find_shares(mean, first, stddev=of_mean)
+        found = (_find_parts if asked.scales == PARTS else _find_shares)(mean, first, stddev=of_mean)
         totals = first.sum(axis=1, keepdims=True)
         if np.abs(found * totals - first).sum() / 2 >= _LEAST_MOVED * max(1.0, totals.sum()):
             shares = {each: own for each, own in shares.items() if each.own != asked.own} | {asked: found}
@@ -173,10 +178,15 @@ def _is_free(parents: Mapping[int, Sequence[int]], asked: Comparison) -> bool:
 
 
 def _refines(asked: Comparison, known: Comparison, parents: Mapping[int, Sequence[int]]) -> bool:
-    """Whether a number is held against more parts than it was, as a day against another one and the days between."""
+    """Whether a number is held against more parts than it was, as a day against another one and the days between.
+
+    Or against the same, by what another column says, or more finely.
+    """
     others = {own: of_own for own, of_own in parents.items() if own != asked.own}
-    has_more = asked.sides.how == SUM and set(known.others) < set(asked.others)
-    return asked.own == known.own and has_more and _is_free(others, asked)
+    has_more = asked.scales != PARTS and asked.sides.how == SUM and set(known.others) < set(asked.others)
+    is_finer = known.scales == POWERS and asked == known._replace(scales=PARTS)
+    is_parted = known.scales == POWERS and known.by == ALL and asked == known._replace(by=asked.by)
+    return asked.own == known.own and (has_more or is_finer or is_parted) and asked != known and _is_free(others, asked)
 
 
 def _find_shares(noisy: Counts, expected: Counts, *, stddev: float) -> Shares:
@@ -196,6 +206,27 @@ def _find_shares(noisy: Counts, expected: Counts, *, stddev: float) -> Shares:
     drawn = np.maximum(_leave_chance(noisy, centre, stddev=stddev), 0.0)
     drawn[drawn.sum(axis=1) <= 0] = wanted if wanted.any() else 1.0
     shares: Shares = (drawn / drawn.sum(axis=1, keepdims=True)).astype(np.float32)
+    return shares
+
+
+def _are_of_one_power(expected: Counts) -> bool:
+    """Whether hardly any gap is expected outside of one power of two: which one it is then says nothing."""
+    of_each = [own.sum() for own in split_at_powers(expected)]
+    return bool(max(of_each) >= _OF_ONE_POWER * sum(of_each))
+
+
+def _find_parts(noisy: Counts, expected: Counts, *, stddev: float) -> Shares:
+    """The shares in each group, as many of each power of two as was expected, since that was asked for before.
+
+    Shapes: `noisy` and `expected` (groups, width).
+    """
+    parts = [
+        own.sum(axis=1, keepdims=True) * _find_shares(counts, own, stddev=stddev)
+        for counts, own in zip(split_at_powers(noisy), split_at_powers(expected), strict=True)
+    ]
+    found = np.concatenate(parts, axis=1)
+    found[found.sum(axis=1) <= 0] = 1.0
+    shares: Shares = (found / found.sum(axis=1, keepdims=True)).astype(np.float32)
     return shares
 
 
@@ -245,5 +276,5 @@ def _list_candidates(
                 strengths[by] = np.abs(table - np.outer(table.sum(axis=1), table.sum(axis=0))).sum()
         columns = np.argsort(-strengths, kind="stable")[: min(_COLUMNS, len(facts) - 1)]
         # How far amounts lie apart goes by how large they are, and that of moments does not.
-        for scales in (SIGNS, POWERS) if facts[sides.own].is_moment else (SIGNS,):
+        for scales in (SIGNS, POWERS, PARTS) if facts[sides.own].is_moment else (SIGNS,):
             yield from (Comparison(sides, by, scales) for by in (ALL, *np.sort(columns).tolist()))

@@ -42,8 +42,14 @@ _JOIN: dict[str, Callable[[Sequence[Integers]], Integers]] = {
 # What is counted is smaller than this: 64 bits hold it, and the gap of two such.
 _LARGEST = 1 << 61
 
-SIGNS, POWERS = 1, 24
-"""How finely gaps are told apart on either side: by their sign alone, or by powers of two up to this one."""
+_POWERS = 1 << np.arange(24)
+_PARTS = np.unique(np.concatenate([np.arange(1, 32), np.arange(32, 64) << np.arange(19)[:, np.newaxis]], axis=None))
+_BOUNDS = {len(bounds): bounds for bounds in (np.ones(1, np.int64), _POWERS, _PARTS)}
+"""Of each scale the least gap of each kind, rising."""
+
+SIGNS, POWERS, PARTS = _BOUNDS
+"""How finely gaps are told apart: so many kinds on either side, by their sign alone, by powers of two, or by a
+thirty-second of these, each gap by itself up to 63."""
 
 # How often numbers on the wrong side are drawn again.
 _TRIES = 10
@@ -148,7 +154,7 @@ class Comparisons:
             and all(place in facts and facts[place].unit for place in (asked.own, *asked.others))
             and asked.sides.is_countable(coarsening.attributes)
             and not any(hangs_on(parents, place, asked.own) for place in asked.parents)
-            and asked.scales in (SIGNS, POWERS)
+            and asked.scales in _BOUNDS
             and shares.shape == (sizes.get(asked.by), asked.width)
             and bool(np.all(shares >= 0) and np.allclose(shares.sum(axis=1), 1.0, atol=1e-3))
             for asked, shares in self.shares.items()
@@ -223,9 +229,14 @@ def find_gaps(numbers: Mapping[int, Number], sides: Sides, facts: Sequence[Attri
 
 def tell_apart(gaps: Integers, scales: int) -> Integers:
     """Numbers the kind of each gap: 0 for those farthest below, `scales` for none. Shapes: (n,)."""
-    powers = np.frexp(np.abs(gaps).astype(np.float64))[1]  # 1 is of the first power, 2 and 3 of the second
-    kinds: Integers = scales + np.sign(gaps) * np.minimum(powers, scales)
+    kinds: Integers = scales + np.sign(gaps) * np.searchsorted(_BOUNDS[scales], np.abs(gaps), side="right")
     return kinds
+
+
+def split_at_powers(table: Counts) -> list[Counts]:
+    """A table of kinds of `PARTS` as one of each power of two, below and above. Shapes: (n, 2 * PARTS + 1)."""
+    gaps = np.concatenate([-_BOUNDS[PARTS][::-1], [0], _BOUNDS[PARTS]])
+    return np.split(table, np.flatnonzero(np.diff(tell_apart(gaps, POWERS))) + 1, axis=1)
 
 
 def _find_wanted(cells: Mapping[int, Integers], asked: Comparison, facts: Sequence[Attribute]) -> Integers:
@@ -346,12 +357,13 @@ def _choose_first(kinds: npt.NDArray[np.integer[Any]], most: Integers) -> Intege
 
 
 def _draw_gaps(kinds: Integers, others: Integers, *, scales: int, rng: np.random.Generator) -> Integers:
-    """Draws a gap of each kind: all of a power alike, and as large as some of the `others` where signs are all.
+    """Draws a gap of each kind: all of one alike, and as large as some of the `others` where signs are all.
 
     Shapes: `kinds` (n,), below 0 for those below.
     """
-    least = 1 << np.maximum(np.abs(kinds) - 1, 0)
-    sizes = least + (rng.random(len(kinds)) * least).astype(np.int64)
+    bounds = np.append(_BOUNDS[scales], 2 * _BOUNDS[scales][-1])
+    least, end = (bounds[np.maximum(np.abs(kinds) - last, 0)] for last in (1, 0))
+    sizes = least + (rng.random(len(kinds)) * (end - least)).astype(np.int64)
     if scales == SIGNS and others.any():
         sizes = rng.choice(np.abs(others[others != 0]), len(kinds))
     gaps: Integers = np.sign(kinds) * sizes

@@ -386,11 +386,19 @@ def test_numbers_are_compared_only_where_public_facts_say_that_there_is_somethin
         assert not make_plan(make_table(300, columns=columns), epsilon=10.0).design.compared
 
 
+# From a Saturday on, in 2022.
+DATE = CalendarColumn(name="date", written="date", format="%Y-%m-%d", first=19_000 * DAY, step=DAY, steps=699)
+
+
+@pytest.mark.parametrize(("dates", "numbers", "comparisons"), [(1, 1, 0), (2, 0, 2), (3, 0, 4), (2, 1, 3), (2, 2, 5)])
+def test_dates_are_compared_once_more_each_and_once_with_what_may_lie_between(dates, numbers, comparisons):
+    columns = [replace(DATE, name=f"date {place}") for place in range(dates)]
+    columns += [NumericColumn(name=f"n {place}", minimum=0, maximum=999, integer=True) for place in range(numbers)]
+    assert make_plan(make_table(300, columns=[*columns, NARROW[0]])).design.comparisons == comparisons
+
+
 def test_days_are_told_apart_when_there_is_a_date(monkeypatch):
-    date = CalendarColumn(
-        name="date", written="date", format="%Y-%m-%d", first=19_000 * DAY, step=DAY, steps=699
-    )  # a Saturday, in 2022
-    encoded, watcher = make_table(3_000, columns=[date, *NARROW[:2], NARROW[0]]), Watcher()
+    encoded, watcher = make_table(3_000, columns=[DATE, *NARROW[:2], NARROW[0]]), Watcher()
     cells, facts = np.arange(3_000) % 700, lay_out_attributes(encoded.spans)
     facts[0].put_cells(cells, into=encoded)
     encoded.codes[:, -1] = cells % 7 < 2  # at weekends

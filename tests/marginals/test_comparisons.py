@@ -21,6 +21,7 @@ from dpwgan.marginals.comparison_questions import (
 from dpwgan.marginals.comparisons import (
     ALL,
     DIFFERENCE,
+    PARTS,
     POWERS,
     PRODUCT,
     SIGNS,
@@ -173,7 +174,7 @@ def test_numbers_are_the_same_as_often_as_another_column_says():
         assert np.abs(found - wanted).max() < 0.01
 
 
-@pytest.mark.parametrize("scales", [SIGNS, POWERS])
+@pytest.mark.parametrize("scales", [SIGNS, POWERS, PARTS])
 def test_numbers_lie_as_far_apart_as_in_the_table_when_that_is_asked_for(scales):
     rng = np.random.default_rng(0)
     pay = rng.integers(100, 1_500, 20_000)
@@ -190,8 +191,9 @@ def test_numbers_lie_as_far_apart_as_in_the_table_when_that_is_asked_for(scales)
         np.quantile(found, [0.25, 0.5, 0.75, 0.9, 0.99]) / np.quantile(apart, [0.25, 0.5, 0.75, 0.9, 0.99]) - 1
     )
     # That one is not below the other says little of how far it is above.
-    assert (off.max() < 0.2) == (scales == POWERS)
-    assert (abs(found.mean() / apart.mean() - 1) < 0.1) == (scales == POWERS)
+    assert (off.max() < 0.2) == (scales != SIGNS)
+    assert (abs(found.mean() / apart.mean() - 1) < 0.1) == (scales != SIGNS)
+    assert (off.max() < 0.05) == (scales == PARTS)
 
 
 def test_gaps_are_told_apart_by_powers_of_two_and_drawn_of_their_kind():
@@ -203,6 +205,14 @@ def test_gaps_are_told_apart_by_powers_of_two_and_drawn_of_their_kind():
     drawn = draw(kinds - POWERS, np.array([0, 5]), scales=POWERS)
     assert np.array_equal(tell_apart(drawn, POWERS), kinds)
     assert set(drawn[kinds == POWERS + 3].tolist()) == {4, 5, 6, 7}
+    # A thirty-second of a power of two, or one: 127 and 126 are of one kind, 63 and 62 are not.
+    gaps = np.array([-(2**40), -64, -63, 0, 1, 31, 32, 62, 63, 64, 65, 66, 126, 127, 128, 131, 132, 2**24 - 1, 2**24])
+    parts = [-639, -64, -63, 0, 1, 31, 32, 62, 63, 64, 64, 65, 95, 95, 96, 96, 97, 639, 639]
+    assert (tell_apart(gaps, PARTS) - PARTS).tolist() == parts
+    kinds = np.tile(np.arange(2 * PARTS + 1), 9)
+    drawn = draw(kinds - PARTS, np.array([0, 5]), scales=PARTS)
+    assert np.array_equal(tell_apart(drawn, PARTS), kinds)
+    assert set(drawn[kinds == PARTS + 96].tolist()) == {128, 129, 130, 131}
     # Where signs are all that is known, gaps are as large as others are.
     signs = np.tile([-1, 0, 1], 50)
     drawn = draw(signs, np.array([0, -30, 12]), scales=SIGNS)
@@ -248,7 +258,7 @@ def test_counts_are_those_of_a_loop_over_rows():
     coarsening = coarsen(encoded)
     asked = [compare(TOTAL, (PAY,), KIND), compare(TOTAL, (PAY, EXTRA), ALL), compare(EXTRA, (PAY,), TOTAL)]
     asked += [compare(TOTAL, (PAY, EXTRA), KIND, PRODUCT), compare(PAY, (TOTAL, EXTRA), KIND, DIFFERENCE)]
-    asked += [compare(TOTAL, (PAY,), KIND, scales=POWERS)]
+    asked += [compare(TOTAL, (PAY,), KIND, scales=scales) for scales in (POWERS, PARTS)]
     argument = {"coarsening": coarsening.to_document(), "comparisons": [list(each) for each in asked]}
     numbers, groups = read(encoded), coarsening.to_groups(encoded)
     expected = []
@@ -259,8 +269,11 @@ def test_counts_are_those_of_a_loop_over_rows():
                 values = [int(numbers[place][row]) for place in others]
                 joined = {SUM: sum(values), PRODUCT: math.prod(values), DIFFERENCE: values[0] - sum(values[1:])}
                 gap = int(numbers[own][row]) - joined[how]
-                power = min(abs(gap).bit_length(), scales)
-                counts[0 if by == ALL else groups[row, by], scales + (power if gap > 0 else -power)] += 1
+                kind = min(abs(gap).bit_length(), scales)
+                if scales == PARTS:
+                    halvings = max(0, abs(gap).bit_length() - 6)
+                    kind = 32 * halvings + (abs(gap) >> halvings)
+                counts[0 if by == ALL else groups[row, by], scales + (kind if gap > 0 else -kind)] += 1
         expected.append(counts.ravel())
     found = hold(encoded).sum(COMPARISONS, argument=argument)
     assert np.array_equal(found, np.concatenate(expected))
@@ -445,6 +458,76 @@ def test_moments_are_as_much_later_as_a_number_says_where_groups_are_too_wide_to
     known.redraw(drawn, coarsening, rng=rng)
     first, last, _, length = (attribute.find_cells(drawn) for attribute in facts)
     assert np.mean(last == first + length) > 0.98
+
+
+def ask_how_much_later(gaps: Levels, kind: Levels, *, times: int, seed: int = 0) -> tuple[Levels, Levels, Comparisons]:
+    """Two days, and how far rows drawn of their groups then lie apart, by the kind of each row."""
+    begin, end = (CalendarColumn(name=name, first=0, steps=4_000, **_DAYS) for name in ("begin", "end"))
+    spans = lay_out_spans(make_schema(begin, end, SCHEMA.columns[KIND]))
+    rng = np.random.default_rng(seed)
+    begins = rng.integers(0, 1_500, len(gaps))
+    encoded, facts = EncodedTable.make_empty(spans, len(gaps)), lay_out_attributes(spans)
+    for attribute, cells in zip(facts, (begins, begins + gaps, kind), strict=True):
+        attribute.put_cells(cells, into=encoded)
+    coarsening = coarsen(encoded, block=60)
+    known = ask(encoded, coarsening=coarsening, numbers=(0, 1), times=times, noise=20.0, seed=seed)
+    drawn = draw_of_groups(encoded, coarsening)
+    known.redraw(drawn, coarsening, rng=rng)
+    first, last, kinds = (attribute.find_cells(drawn) for attribute in facts)
+    return last - first, kinds, known
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("times", "least"), [(1, 0.0), (2, 0.9)])
+def test_bills_are_due_on_the_day_that_was_agreed_with_each_kind_of_customer(times, least, seed):
+    """Powers of two alone say that 14 days are 8 to 15. What is paid late keeps to these as well."""
+    rng = np.random.default_rng(seed)
+    kind = rng.choice(KINDS, 12_000, p=[0.5, 0.3, 0.2])
+    terms = np.array([14, 30, 60])
+    gaps = np.where(rng.random(12_000) < 0.8, terms[kind], 64 + rng.integers(0, 192, 12_000))
+    found, kinds, known = ask_how_much_later(gaps, kind, times=times, seed=seed)
+    assert [asked.scales for asked in known.shares] == [POWERS if times == 1 else PARTS]
+    is_late = found >= 64
+    assert np.mean(is_late) == pytest.approx(0.2, abs=0.02)
+    assert found[is_late].mean() == pytest.approx(gaps[gaps >= 64].mean(), rel=0.06)
+    right = np.mean((found == terms[kinds])[~is_late])
+    assert right > least if times == 2 else right < 0.4
+
+
+def test_gaps_that_lie_far_off_and_near_each_other_are_told_apart_at_once():
+    """Who comes again after five years, give or take some weeks: of one power of two, as far as drafts can tell."""
+    gaps = np.rint(np.random.default_rng(0).normal(1_500, 30, 12_000)).astype(np.int64)
+    found, _, known = ask_how_much_later(gaps, np.zeros(12_000, np.int64), times=1)
+    assert list(known.shares) == [compare(1, (0,), scales=PARTS)]
+    assert found.mean() == pytest.approx(1_500, abs=3)
+    assert found.std() == pytest.approx(30, rel=0.25)
+
+
+def test_parts_of_a_power_hold_what_was_expected_of_it_and_stay_so_where_noise_explains_them():
+    rng = np.random.default_rng(0)
+    expected, exact = np.zeros((2, 2, 2 * PARTS + 1))
+    expected[:, PARTS + 8 : PARTS + 16] = 500.0
+    exact[:, PARTS + 14] = 4_000.0
+    expected[0, PARTS + 64 : PARTS + 96] = exact[0, PARTS + 64 : PARTS + 96] = 10.0
+    shares = questions._find_parts(exact + rng.normal(0, 30.0, exact.shape), expected, stddev=30.0)
+    assert np.allclose(shares.sum(axis=1), 1.0, atol=1e-6)
+    assert shares[:, PARTS + 14] == pytest.approx([4_000 / 4_320, 1.0], abs=1e-3)
+    assert shares[0, PARTS + 64 : PARTS + 96] == pytest.approx(10 / 4_320, rel=1e-3)
+    # Of nobody nothing is known.
+    empty = np.zeros((1, 2 * PARTS + 1))
+    assert np.allclose(questions._find_parts(empty, empty, stddev=1.0), 1 / empty.size)
+
+
+def test_the_same_is_asked_once_more_by_a_column_or_more_finely():
+    alone, finer, by = (
+        compare(1, (0,), scales=POWERS),
+        compare(1, (0,), scales=PARTS),
+        compare(1, (0,), 2, scales=POWERS),
+    )
+    both, longer = compare(1, (0,), 2, scales=PARTS), compare(1, (0, 3), scales=POWERS)
+    every = (alone, finer, by, both, longer)
+    refined = {known: [asked for asked in every if questions._refines(asked, known, {1: (0,)})] for known in every}
+    assert refined == {alone: [finer, by, longer], finer: [longer], by: [both, longer], both: [longer], longer: []}
 
 
 def _ask_in_order(asked, expected, *, stddev=None):
