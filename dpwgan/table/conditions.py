@@ -23,16 +23,18 @@ _JOINTS = {"And", "Or", *_DISTINCT, "Xor"}
 _LOGIC = {"IsNull", "IsNotNull", "Not"}
 # Functions of a row's own values, by the names that polars keeps them under. An aggregate, a window, a rank or a shift
 # has another name, and so has what is not known here.
+_MOMENT_PARTS = {
+    *("Year", "IsoYear", "Quarter", "Month", "Week", "WeekDay", "Day", "OrdinalDay"),
+    *("Hour", "Minute", "Second"),
+}
+_LENGTHS = {"LenChars", "LenBytes", "Find"}
 _FUNCTIONS = {
     "Boolean": {*_LOGIC, "IsIn", "IsNan", "IsNotNan", "IsFinite", "IsInfinite"},
     "StringExpr": {
-        *("Contains", "StartsWith", "EndsWith", "Slice", "Head", "Tail", "Uppercase", "Lowercase", "LenChars"),
-        *("LenBytes", "StripChars", "StripCharsStart", "StripCharsEnd", "ConcatHorizontal", "Replace", "Find"),
+        *("Contains", "StartsWith", "EndsWith", "Slice", "Head", "Tail", "Uppercase", "Lowercase", *_LENGTHS),
+        *("StripChars", "StripCharsStart", "StripCharsEnd", "ConcatHorizontal", "Replace"),
     },
-    "TemporalExpr": {
-        *("Year", "IsoYear", "Quarter", "Month", "Week", "WeekDay", "Day", "OrdinalDay"),
-        *("Hour", "Minute", "Second", "ToString"),
-    },
+    "TemporalExpr": {*_MOMENT_PARTS, "ToString"},
     "Sql": {"ToFloat", "Round"},
     "Pow": {"Generic", "Sqrt", "Cbrt"},
     **{key: {""} for key in ("Abs", "Sign", "Floor", "Ceil", "Log", "Exp", "Coalesce", "FillNull")},
@@ -122,7 +124,8 @@ def read_sql(text: str) -> RowExpression:
 def _spell_out(node: Any) -> Any:
     """The expression with `x IN (1, 2)` as `x = 1 OR x = 2`, where the list is of numbers, truth values or moments.
 
-    A cast that fails gives NULL, as one row must not end the run for all.
+    A cast that fails gives NULL, as one row must not end the run for all. Parts of moments and lengths are integers of
+    64 bits: polars has them in so few that 23 * 60 would be 100.
     """
     if isinstance(node, list):
         return [_spell_out(part) for part in node]
@@ -132,7 +135,10 @@ def _spell_out(node: Any) -> Any:
     if node.get("options") == "Strict":
         node["options"] = "NonStrict"
     content = node.get("Function", {})
-    if "IsIn" not in str(content.get("function")):
+    _, which = _name(content.get("function"))
+    if which in _MOMENT_PARTS | _LENGTHS:
+        return _write(_deserialize(node).cast(pl.Int64, strict=False))
+    if which != "IsIn":
         return node
     side, constants = content["input"]
     listed = _list_constants(constants)
@@ -242,6 +248,12 @@ def _split(node: Any) -> tuple[str, list[Any]]:
     return (sql["Binary"], content["input"]) if isinstance(sql, dict) and "Binary" in sql else ("", [])
 
 
+def _name(function: Any) -> tuple[Any, Any]:
+    """The group and the name that polars keeps a function under."""
+    name, which = next(iter(function.items())) if isinstance(function, dict) else (function, "")
+    return name, next(iter(which)) if isinstance(which, dict) else which
+
+
 def _write(expression: pl.Expr) -> Any:
     """Its node, which alone says in full what polars has read."""
     with warnings.catch_warnings():
@@ -289,8 +301,7 @@ class _Reader:
             raise ConditionError("looks at more than one row (an aggregate, a window, a subquery) or is not known here")
 
     def _read_function(self, function: Any, inputs: list[Any]) -> None:
-        name, which = next(iter(function.items())) if isinstance(function, dict) else (function, "")
-        which = next(iter(which)) if isinstance(which, dict) else which
+        name, which = _name(function)
         known = _FUNCTIONS.get(name, set())
         if which not in known and "" not in known:
             raise ConditionError("has a function that is not one of a single row's values, or is not known here")

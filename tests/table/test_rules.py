@@ -68,6 +68,9 @@ def encode(schema: Schema, *rows: dict[str, str]) -> int:
         ("begin IN (DATE '2020-02-03')", {"begin": "04.02.2020"}, {}),
         ("begin + INTERVAL '5 hours' < TIMESTAMP '2020-02-04 04:00:00'", {"begin": "04.02.2020"}, {}),
         ("INTERVAL '5 hours' + begin = TIMESTAMP '2020-02-03 05:00:00'", {"begin": "04.02.2020"}, {}),
+        ("EXTRACT(day FROM begin) * 100 + EXTRACT(month FROM begin) = 302", {"begin": "04.02.2020"}, {}),
+        ("EXTRACT(month FROM begin) IN (2, 3)", {"begin": "04.01.2020"}, {"begin": "04.03.2020"}),
+        ("LENGTH(word) - 2 = -1 AND STRPOS(word, 'y') - 1 < 0", {"word": "y"}, {}),
     ],
 )
 def test_a_rule_is_broken_where_it_is_false_on_the_values_of_a_row(rule: Any, broken: Any, kept: Any) -> None:
