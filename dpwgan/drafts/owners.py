@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from dpwgan.drafts.dependence import KEY, narrow
 from dpwgan.drafts.rows import MOMENT
 
 Frames = Callable[[], Iterable[pl.DataFrame]]
@@ -32,21 +33,22 @@ _OWNER = (
 _NAME = re.compile(rf"name|(.*[^a-z])?(({_OWNER})([ _.-]?(id|no|nr|num|number|key|code))?|[pu]?id|key|mrn|ssn)")
 
 
-def find_owners(draft: Mapping[str, Mapping[str, Any]], frames: Frames) -> list[str]:
+def find_owners(draft: Mapping[str, Mapping[str, Any]], frames: Frames) -> dict[str, list[str]]:
     """The columns with several rows of many values that are named like a person's, or that others hang on.
 
-    `frames` goes over the rows, as string cells, each time anew.
+    `frames` goes over the rows, as string cells, each time anew. Of each those that have one cell in all its rows, but
+    not in all rows of the table.
     """
     names = [name for name, keys in draft.items() if keys.get("type") not in _OTHER_TYPES and "derived" not in keys]
     named = {name for name in names if _is_named_so(name) or draft[name].get("uuid")}
     repeated = _find_repeated(names, frames, named=named)
-    others = {
-        name: cells
-        for name, cells in repeated.items()
-        if name not in named and len(cells) > _FEWEST_VALUES and not all(map(MOMENT.fullmatch, cells))
+    told = _find_told(repeated, frames)
+    found = {
+        name: [other for other in told[name].columns[2:] if told[name][other].n_unique() > 1]
+        for name in names
+        if name in named & repeated.keys() or _is_bearer(name, repeated.get(name), told.get(name))
     }
-    found = (named & repeated.keys()) | _find_bearers(others, frames)
-    return [name for name in draft if name in found]
+    return {name: [other for other in others if other not in found] for name, others in found.items()}
 
 
 def _is_named_so(name: str) -> bool:
@@ -73,24 +75,20 @@ def _find_repeated(names: list[str], frames: Frames, *, named: Set[str]) -> dict
     return repeated
 
 
-def _find_bearers(repeated: Mapping[str, pl.Series], frames: Frames) -> set[str]:
-    """Those on which another column hangs: it has one cell in all rows of a value, and changes from value to value."""
+def _find_told(repeated: Mapping[str, pl.Series], frames: Frames) -> dict[str, pl.DataFrame]:
+    """What each value of those columns tells of others, which have one cell in all its rows."""
     told: dict[str, pl.DataFrame] = {}
     for frame in frames() if repeated else ():
         for name, cells in repeated.items():
-            others = [other for other in told.get(name, frame).columns if other != name]
-            if not others:
-                continue
-            own = frame.select(name, *others).filter(pl.col(name).is_in(cells.implode()))
-            both = pl.concat([told[name], own]) if name in told else own
-            groups = both.group_by(name, maintain_order=True)
-            low, high = groups.agg(pl.col(others).min()), groups.agg(pl.col(others).max())
-            told[name] = low.select(name, *(other for other in others if low[other].equals(high[other])))
-    return {
-        name for name, table in told.items() if _go_up_and_down(table.sort(pl.col(name).str.len_bytes(), name), name)
-    }
+            own = frame.filter(pl.col(name).is_in(cells.implode()))
+            told[name] = narrow(told.get(name), own.drop(name), own[name])
+    return told
 
 
-def _go_up_and_down(table: pl.DataFrame, name: str) -> bool:
-    columns = (table[other] for other in table.columns if other != name)
-    return any((cells != cells.shift()).sum() > _CHANGES_OF_A_VALUE * cells.n_unique() for cells in columns)
+def _is_bearer(name: str, cells: pl.Series | None, told: pl.DataFrame | None) -> bool:
+    """Whether many values, which are no moments, tell a column that goes up and down from value to value."""
+    if cells is None or told is None or len(cells) <= _FEWEST_VALUES or all(map(MOMENT.fullmatch, cells)):
+        return False
+    ordered = told.sort(pl.col(KEY).str.len_bytes(), KEY)
+    columns = (ordered[other] for other in told.columns[2:])
+    return any((own != own.shift()).sum() > _CHANGES_OF_A_VALUE * own.n_unique() for own in columns)

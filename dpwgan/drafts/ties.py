@@ -5,13 +5,14 @@ Privacy: goes over the rows, at the request of whoever holds them, and tells nam
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import combinations, permutations, product
 from typing import Any, TypeVar, cast
 
 import polars as pl
 
+from dpwgan.drafts.dependence import count_others, narrow
 from dpwgan.drafts.entry import list_holes
 from dpwgan.errors import SpecsError, quote
 from dpwgan.table.calendar import CalendarColumn
@@ -20,17 +21,22 @@ from dpwgan.table.specs.columns import parse_column
 from dpwgan.table.specs.keys import Keys
 
 _Key = TypeVar("_Key", bound=Hashable)
-# Of a column, what is told and the column of moments that tells it: which cells come with which.
-Told = dict[tuple[str, str, str], pl.DataFrame]
+# What tells something, a part of a moment or all of a code, and of which column.
+Source = tuple[str, str]
 
-# In fewer rows much is true by chance, and in fewer of each year or weekday.
+# In fewer rows much is true by chance, in fewer of each year or code, and where fewer could have been otherwise.
 _FEWEST_ROWS = 100
 _FEWEST_EACH = 5
+_FEWEST_OTHERS = 20
 # How much less the time between two moments varies than they do, where the one is made of the other.
 _TIMES_LESS = 4
 _UNITS = ("days", "hours", "minutes")
+_OF_DAY = {"hours": 24, "minutes": 1440}
+_ROUNDING = 1e-6
 # What a moment tells, and how that is written.
-_TELLING = {"year": "%Y", "month": "%m", "weekday": "%u", "hour": "%H"}
+_TELLING = {"year": "%Y", "month": "%m", "weekday": "%u", "hour": "%H", "day": "%Y-%m-%d"}
+# Columns side by side that may make one sum, such as shares of a hundred.
+_MOST_PARTS = 12
 # Rows that drop most of what is not so.
 _SOME = 1_000
 _ALWAYS = {"min": "0001-01-01", "max": "9999-01-01"}
@@ -40,7 +46,7 @@ def find_ties(
     draft: Mapping[str, Mapping[str, Any]], frames: Iterable[pl.DataFrame]
 ) -> tuple[dict[str, str], dict[str, str], list[str]]:
     """The columns of codes with which all longer codes of another begin, those of moments never before another's, and
-    in words what follows from others: a year, month, weekday or hour, the time between two moments, or a number.
+    in words what follows from others: from part of a moment or a code, as the time between two moments, as a number.
 
     `frames` goes over the rows, as string cells, and has all columns. Of each of the first columns, the other one.
     """
@@ -51,8 +57,10 @@ def find_ties(
         if keys["type"] in ("enum", "integer") and "uuid" not in keys
     }
     codes = [name for name in digits if digits[name] is not None]
-    dated = {name: keys for name, keys in known.items() if keys["type"] in ("date", "datetime")}
-    days = {name: column for name, keys in dated.items() if (column := _choose_reader(name, keys)) is not None}
+    timed = {name: keys for name, keys in known.items() if keys["type"] in ("date", "datetime", "time")}
+    readers = {name: column for name, keys in timed.items() if (column := _choose_reader(name, keys)) is not None}
+    days = [name for name in readers if known[name]["type"] != "time"]
+    clocks = [name for name in readers if name not in days]
     parts = {
         (part, of): pl.col(of).str.starts_with(pl.col(part)).all()
         for part, of in permutations(codes, 2)
@@ -60,21 +68,27 @@ def find_ties(
     }
     every = [*permutations(days, 2)]
     orders = {(late, soon): (pl.col(late) >= pl.col(soon)).all() for late, soon in every}
-    whole_numbers = [
-        name for name in digits if known[name]["type"] == "integer" and known[name]["min"] < known[name]["max"]
+    varied = [
+        name
+        for name, keys in known.items()
+        if keys["type"] in ("integer", "float") and keys.get("min") != keys.get("max")
     ]
-    numbers = _list_numbers(whole_numbers, every)
-    few = [name for name, keys in known.items() if keys["type"] in ("enum", "integer", "boolean")]
-    told: Told = {(name, what, day): pl.DataFrame() for name in few for day in days for what in _TELLING}
+    integers = [name for name in varied if name in digits]
+    lengths = [*integers, *(name for name in digits if known[name]["type"] == "enum")]
+    numbers = {**_list_times(lengths, every, [*permutations(clocks, 2)]), **_list_sums(integers, varied)}
+    cells = [name for name in known if name in digits or known[name]["type"] in ("boolean", "date")]
+    sources = [*product(_TELLING, days), *(("", name) for name in cells if name not in days)]
+    told: dict[Source, pl.DataFrame] = {}
     ends: list[pl.DataFrame] = []
     rows = 0
     for frame in frames:
         rows += frame.height
-        moments = pl.DataFrame([read_moments(frame[name], column) for name, column in days.items()])
+        moments = pl.DataFrame([read_moments(frame[name], column) for name, column in readers.items()])
         parts, orders = _keep(frame, parts), _keep(moments, orders)
-        cast_numbers = frame.select(pl.col(whole_numbers).cast(pl.Int64, strict=False))
+        cast_numbers = frame.select(pl.col({*lengths, *varied}).cast(pl.Float64, strict=False))
         numbers = _keep(pl.concat([cast_numbers, moments], how="horizontal"), numbers)
-        _drop_untold(told, frame, moments)
+        told = _keep_told(told, frame.select(pl.col(cells).replace("", None)), moments, sources=sources, rows=rows)
+        sources = [*told]
         between = moments.select((pl.col(late) - pl.col(soon)).alias(f"{late}\0{soon}") for late, soon in every)
         values = pl.concat([frame.select(pl.col(codes).str.len_chars()), moments, between], how="horizontal")
         ends += [values.min(), values.max()]
@@ -95,48 +109,77 @@ def find_ties(
     behind = Counter(late for late, _ in ordered)
     # Of several others the last one stays: the longest, and the one that is itself behind most.
     begun, ordered = sorted(begun, key=lambda pair: high[pair[1]]), sorted(ordered, key=lambda pair: behind[pair[1]])
-    follow = [
-        f"{quote(name)} follows from the {what} of {quote(day)}"
-        for (name, what, day), pairs in told.items()
-        if pairs["cell"].n_unique() > 1 and _FEWEST_EACH * pairs.height <= rows
-    ]
-    return dict(begun), dict(ordered), [*follow, *numbers]
+    return dict(begun), dict(ordered), [*_say_told(told, begun, rows=rows), *numbers]
 
 
-def _list_numbers(names: list[str], moments: list[tuple[str, str]]) -> dict[str, pl.Expr]:
-    """What whole numbers may follow from, in words, and how that is seen."""
+def _list_times(names: list[str], moments: list[tuple[str, str]], clocks: list[tuple[str, str]]) -> dict[str, pl.Expr]:
+    """Between which moments, or times of day, numbers may be the time, in words, and how that is seen."""
     tests = {}
-    for late, soon in moments:
+    for late, soon in (*moments, *clocks):
         end, begin = pl.col(late).dt, pl.col(soon).dt
         passed = {unit: getattr((pl.col(late) - pl.col(soon)).dt, f"total_{unit}")() for unit in _UNITS}
         passed["full years"] = end.year() - begin.year() - (end.strftime("%m%d") < begin.strftime("%m%d"))
+        if (late, soon) in clocks:
+            passed = {unit: passed[unit] % of_day for unit, of_day in _OF_DAY.items()}
         for unit, name in product(passed, names):
             equal = passed[unit] == pl.col(name)
             tests[f"{quote(name)} is the {unit} from {quote(soon)} to {quote(late)}"] = equal.any() & equal.all()
-    for one, other in combinations(names, 2):
-        for said, result in (("sum", pl.col(one) + pl.col(other)), ("difference", pl.col(one) - pl.col(other))):
-            tests[f"the {said} of {quote(one)} and {quote(other)} is the same"] = result.drop_nulls().n_unique() == 1
     return tests
 
 
-def _drop_untold(told: Told, frame: pl.DataFrame, moments: pl.DataFrame) -> None:
-    """Adds rows to the pairs of what is told and a cell, and drops those in which one has several cells."""
-    tellings = {(what, day.name): day.dt.strftime(_TELLING[what]) for what in _TELLING for day in moments}
-    for key in [*told]:
-        pairs = pl.DataFrame({"told": tellings[key[1:]], "cell": frame[key[0]]})
-        for some in (pairs.head(_SOME), pairs):
-            own = some.filter(pl.col("told").is_not_null(), pl.col("cell") != "").unique()
-            told[key] = pl.concat([told[key], own] if told[key].width else [own]).unique()
-            if told[key]["told"].is_duplicated().any():
-                del told[key]
-                break
+def _list_sums(whole: list[str], numbers: list[str]) -> dict[str, pl.Expr]:
+    """Which whole numbers two by two, or numbers side by side, may make one sum or difference, and how that is seen."""
+    tests = {}
+    for one, other in combinations(whole, 2):
+        for said, result in (("sum", pl.col(one) + pl.col(other)), ("difference", pl.col(one) - pl.col(other))):
+            tests[f"the {said} of {quote(one)} and {quote(other)} is the same"] = result.drop_nulls().n_unique() == 1
+    for size in range(3, _MOST_PARTS + 1):
+        for parts in zip(*(numbers[place:] for place in range(size)), strict=False):
+            result = pl.sum_horizontal(parts, ignore_nulls=False)
+            listed = f"{', '.join(map(quote, parts[:-1]))} and {quote(parts[-1])}"
+            tests[f"the sum of {listed} is the same"] = result.max() - result.min() < _ROUNDING
+    return tests
+
+
+def _keep_told(
+    told: Mapping[Source, pl.DataFrame], cells: pl.DataFrame, moments: pl.DataFrame, *, sources: list[Source], rows: int
+) -> dict[Source, pl.DataFrame]:
+    """What sources with several rows of each value tell of cells, in the rows of before and these."""
+    kept = {}
+    for what, of in sources:
+        key = moments[of].dt.strftime(_TELLING[what]) if what else cells[of]
+        others = cells.drop(of, *(() if what else moments.columns), strict=False)
+        if _FEWEST_EACH * key.n_unique() > max(rows, _SOME):
+            continue
+        known = told.get((what, of))
+        if known is None:  # most of what is not so is seen in few rows
+            others = others.select(narrow(None, others.head(_SOME), key.head(_SOME)).columns[2:])
+        found = narrow(known, others, key)
+        if found.width > 2:
+            kept[what, of] = found
+    return kept
+
+
+def _say_told(told: Mapping[Source, pl.DataFrame], begun: list[tuple[str, str]], *, rows: int) -> Iterator[str]:
+    """What columns follow from, in words: from part of a moment, and from the code of fewest values."""
+    found: dict[tuple[str, bool], Source] = {}
+    for (what, of), table in sorted(told.items(), key=lambda item: item[1].height):
+        if _FEWEST_EACH * table.height > rows:
+            continue
+        for name in table.columns[2:]:
+            is_known = (name, of) in begun or found.get((of, False)) == ("", name)
+            if not is_known and count_others(table, name) >= _FEWEST_OTHERS:
+                found.setdefault((name, bool(what)), (what, of))
+    for (name, _), (what, of) in found.items():
+        yield f"{quote(name)} follows from {f'the {what} of ' if what else ''}{quote(of)}"
 
 
 def _choose_reader(name: str, keys: Mapping[str, Any]) -> CalendarColumn | None:
     """A column of moments in that format, whenever they are; None where the format is none that can be read."""
     form = {key: keys[key] for key in ("type", "format") if key in keys}
+    ends = {} if keys["type"] == "time" else _ALWAYS
     with suppress(SpecsError):
-        return cast("CalendarColumn", parse_column(Keys(name, form | _ALWAYS)))
+        return cast("CalendarColumn", parse_column(Keys(name, form | ends)))
     return None
 
 

@@ -12,7 +12,7 @@ DRAFTED = {"type": "integer", "min": 0, "max": 9}
 def find(table: dict[str, list[str]], *, pieces: int = 2, **draft: dict[str, object]) -> list[str]:
     frame = pl.DataFrame(table)
     size = -(-frame.height // pieces)
-    return find_owners({name: DRAFTED for name in table} | draft, lambda: frame.iter_slices(size))
+    return [*find_owners({name: DRAFTED for name in table} | draft, lambda: frame.iter_slices(size))]
 
 
 def make_visits(*, each: int) -> dict[str, list[str]]:
@@ -27,6 +27,13 @@ def make_visits(*, each: int) -> dict[str, list[str]]:
 @pytest.mark.parametrize("pieces", [1, 7])
 def test_column_is_found_when_another_is_the_same_in_all_rows_of_each_of_its_values(pieces):
     assert find(make_visits(each=6), pieces=pieces) == ["x"]
+
+
+def test_what_is_the_same_in_all_rows_of_an_owner_is_told():
+    visits = make_visits(each=6)
+    visits["year"] = ["2024"] * len(visits["x"])
+    frame = pl.DataFrame(visits)
+    assert find_owners(dict.fromkeys(visits, DRAFTED), lambda: frame.iter_slices(400)) == {"x": ["sex", "tens"]}
 
 
 def test_column_is_not_found_when_what_hangs_on_it_is_read_off_its_codes():

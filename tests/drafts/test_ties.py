@@ -58,14 +58,65 @@ def test_what_moments_tell_is_told():
         "broken": (CODES, [f"{day:%a}" for day in parsed[:-1]] + ["holiday"]),
         "blank": (CODES, [*(f"{day:%b}" for day in parsed[:-1]), ""]),
     }
-    assert find_all(day=(DAYS, days), **columns)[2] == [
+    said = find_all(day=(DAYS, days), **columns)[2]
+    assert {line for line in said if " of 'day'" in line} == {
         "'weekday' follows from the weekday of 'day'",
         "'quarter' follows from the month of 'day'",
         "'blank' follows from the month of 'day'",
-    ]
+    }
+    assert {*said} >= {"'weekday' follows from 'broken'", "'quarter' follows from 'blank'"}  # which days tell as well
     rare: Column = (CODES, ["b", *["a"] * (len(ROWS) - 1)])
     years: Column = (DAYS, [f"01.01.{1900 + row // 2 if row else 1899}" for row in ROWS])
     assert find_all(day=years, rare=rare)[2] == []  # a year has too few rows
+
+
+def test_codes_are_told_to_follow_from_the_column_of_fewest_that_tell_them():
+    towns = [f"t{row % 15}" for row in ROWS]
+    columns: dict[str, Column] = {
+        "street": (CODES, [f"{town}s{row % 2}" for row, town in enumerate(towns)]),
+        "town": (CODES, towns),
+        "state": (CODES, [str(row % 3) for row in ROWS]),
+        "name": (CODES, [f"name of {row % 3}" if row % 4 else "" for row in ROWS]),
+        "all": (CODES, ["a"] * len(ROWS)),
+    }
+    said = find_all(**columns)[2]
+    assert said == ["'name' follows from 'state'", "'state' follows from 'town'"]  # 'town' begins 'street'
+    rare: Column = (CODES, ["b" if town == "t3" else "a" for town in towns])
+    assert (
+        "'rare' follows from 'town'"
+        not in find_all(rare=(CODES, ["b", *["a"] * (len(ROWS) - 1)]), town=columns["town"])[2]
+    )
+    assert find_all(rare=rare, town=columns["town"])[2] == []  # too few could have been otherwise
+    towns[7] = "t8"
+    assert find_all(town=(CODES, towns), state=columns["state"])[2] == []
+
+
+def test_day_of_a_moment_is_told():
+    minutes = [f"{row % 12 + 1:02d}.01.2024 {row % 24:02d}:30" for row in ROWS]
+    days: Column = ({**DAYS, "format": "%Y-%m-%d"}, [f"2024-01-{row % 12 + 1:02d}" for row in ROWS])
+    assert find_all(seen=(MINUTES, minutes), day=days)[2] == ["'day' follows from the day of 'seen'"]
+
+
+def test_time_between_times_of_day_is_told_beyond_midnight():
+    shift: dict[str, object] = {"type": "time", "format": "%H:%M"}
+    begin, end = ([f"{(row * 7 + hours) % 24:02d}:00" for row in ROWS] for hours in (0, 9))
+    for cells in (["540"] * len(ROWS), ["", *["540"] * (len(ROWS) - 1)]):
+        found = find_all(begin=(shift, begin), end=(shift, end), minutes=(CODES, cells))[2]
+        assert found == ["'minutes' is the minutes from 'begin' to 'end'"]
+    broken = ["541", *["540"] * (len(ROWS) - 1)]
+    assert find_all(begin=(shift, begin), end=(shift, end), minutes=(CODES, broken))[2] == []
+
+
+def test_numbers_side_by_side_with_one_sum_are_told():
+    number: dict[str, object] = {"type": "float", "min": 0.1, "max": 90, "decimals": 1}
+    shares = [[f"{row * part % 31 + 0.1:.1f}" for row in ROWS] for part in (7, 11)]
+    rest = [f"{100 - float(one) - float(other):.1f}" for one, other in zip(*shares, strict=True)]
+    columns: dict[str, Column] = {"a": (number, shares[0]), "b": (number, shares[1]), "c": (number, rest)}
+    assert find_all(**columns)[2] == ["the sum of 'a', 'b' and 'c' is the same"]
+    assert find_all(a=columns["a"], x=(number, shares[0]), b=columns["b"], c=columns["c"])[2] == [
+        "the sum of 'x', 'b' and 'c' is the same"
+    ]
+    assert find_all(**{**columns, "c": (number, [*rest[:-1], "0.1"])})[2] == []
 
 
 def test_what_whole_numbers_follow_from_is_told():
@@ -87,8 +138,9 @@ def test_what_whole_numbers_follow_from_is_told():
     for name, (cells, said) in found.items():
         assert [line for line in find_all(**moments, **{name: (whole, cells)})[2] if name in line] == said
     year: Column = (whole, [str(2020 - row % 5) for row in ROWS])
-    assert find_all(age=(whole, days), year=year)[2] == ["the sum of 'age' and 'year' is the same"]
-    assert find_all(age=(whole, days), again=(whole, days))[2] == ["the difference of 'age' and 'again' is the same"]
+    assert "the sum of 'age' and 'year' is the same" in find_all(age=(whole, days), year=year)[2]
+    said = find_all(age=(whole, days), again=(whole, days))[2]
+    assert said == ["'again' follows from 'age'", "the difference of 'age' and 'again' is the same"]
     assert find_all(age=(whole, days), one=({**whole, "max": 0}, ["0"] * len(ROWS)))[2] == []
 
 

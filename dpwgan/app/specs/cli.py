@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import Any
 
 from dpwgan.app.commands import Command, Program, write_json
@@ -89,7 +90,7 @@ def _draft(arguments: argparse.Namespace) -> None:
         kind, draft = draft_specs(read_bytes(arguments.dictionary), kind=arguments.kind, table=arguments.table)
         kind = KINDS[kind].title
     waived: list[str] = []
-    owners: list[str] = []
+    owners: dict[str, list[str]] = {}
     why: dict[str, str] = {}
     full: list[str] = []
     ties: list[str] = []
@@ -104,7 +105,7 @@ def _draft(arguments: argparse.Namespace) -> None:
         why |= {name: f"{kind}? make numbers or text of it" for name, kind in odd.items()}
         header = [name for name in table.header if name not in odd]
         owners = find_owners(draft, table.frames)
-        for name in {*owners}.intersection(waived):  # somebody's number has no place in what is published
+        for name in owners.keys() & {*waived}:  # somebody's number has no place in what is published
             draft[name], why[name] = dict(told.get(name, {"type": None})), "whose a row is?"
             waived.remove(name)
         if full := [name for name in header if told.get(name, {}).get("optional")]:
@@ -125,12 +126,14 @@ def _draft(arguments: argparse.Namespace) -> None:
     if waived:
         LOGGER.warning("read from the rows, and named by every claim as not covered: %s", _shorten(map(repr, waived)))
     if owners:
+        name, own = next(iter(owners.items()))
         LOGGER.warning(
             "column %s may say whose a row is: many of its values have several rows. A run protects one row unless "
             'the specs name a unit: add "unit": {"column": %s, "max_rows": K}, and list it as "drop" or row names '
-            "(docs/specs.md, Unit)%s",
-            " or ".join(map(quote, owners[:_MOST_NAMED])),
-            json.dumps(owners[0], ensure_ascii=False),
+            "(docs/specs.md, Unit)%s%s",
+            " or ".join(map(quote, islice(owners, _MOST_NAMED))),
+            json.dumps(name, ensure_ascii=False),
+            f'; all its rows have the same {_shorten(map(quote, own))}: mark such columns "of": "unit"' if own else "",
             f"; {say_both(UNIT)}" if UNIT in draft else "",
         )
     if doubts := [f"{quote(name)} ({why[name]})" for name in waived if name in why]:
