@@ -75,6 +75,8 @@ def _read_variable(variable: ET.Element) -> Entry:
     if not numeric:
         return Entry(**said, type="enum")
     digits = read_number(variable.get("dcml", "0")) or 0
+    if not (lows or highs or "dcml" in variable.attrib):
+        return Entry(**said)  # whole numbers or not
     # An end that one of several ranges leaves open is open.
     least, most = ([read_number(end) for end in ends] or [None] for ends in (lows, highs))
     ends: dict[str, Any] = {

@@ -27,7 +27,7 @@ _OTHER_TYPES = ("date", "datetime", "time", "float", "boolean", "constant", "tex
 _OWNER = (
     "person|patient|customer|client|member|household|hh|family|user|account|card|subject|participant|respondent|"
     "student|pupil|employee|worker|owner|holder|donor|policy|case|device|physician|doctor|surgeon|nurse|teacher|driver|"
-    "judge|lawyer|officer|agent|tenant|"
+    "judge|lawyer|officer|badge|agent|tenant|"
     "(sur|first|last|full)[ _]?name|phone|msisdn|imei|iban|e?mail"
 )
 _NAME = re.compile(rf"name|(.*[^a-z])?(({_OWNER})([ _.-]?(id|no|nr|num|number|key|code))?|[pu]?id|key|mrn|ssn)")

@@ -45,7 +45,6 @@ _TIMES = ("%H:%M", "%H:%M:%S")
 _OTHER_TIMES = ("%I:%M %p", "%I:%M:%S %p")
 _CODE = re.compile(r"-([1-9]|7{2,4}|8{2,4}|9{2,4})")
 _MOST_CODES_BELOW = 5
-_WHOLE = re.compile(r"-?[0-9]{1,15}")
 _NAMED_CODE = re.compile(
     r"(.*[^a-z])?(code|zip|plz|postcode|postleitzahl|phone|telephone)([ _.-]?(no|nr|number))?[ _0-9]*"
 )
@@ -76,8 +75,8 @@ MOMENT = re.compile(
 )
 """What moments look like, in formats that are not known as well."""
 _AMOUNT = re.compile(r"[<>~]?\(?[+-]?[$€£ ]*[+-]?[0-9][0-9., '\xa0]*([%$€£+]| [A-Za-z]{1,4})?\)?")
-_LIMIT = re.compile(r"[<>≤≥]=? ?[0-9]+([.][0-9]+)?|[0-9]+([.][0-9]+)? ?\+")
-"""How laboratories write what is too little or too much to be measured, and surveys the oldest: 90+."""
+_LIMIT = re.compile(r"[<>≤≥]=? ?[0-9]+([.][0-9]+)?|[0-9]+([.][0-9]+)? ?\+|[^0-9]+")
+"""How laboratories write what is too little or too much to be measured, and surveys the oldest: 90+; and words."""
 _MOST_LIMITS = 5
 # Fractions of a second by their digits, and with the point.
 _FRACTIONS = {0: "", 4: ".%3f", 7: ".%f"}
@@ -104,11 +103,13 @@ def fill_from_rows(
     }
     whole = {name: filled.get(name, dict(keys)) for name, keys in named.items()}
     left = [name for name, keys in whole.items() if list_holes(keys)]
-    why = {name: _say_why(whole[name], cells[name]) if name in cells else "not in the table" for name in left}
+    why = {
+        name: _say_why(whole[name], cells[name], rows=rows) if name in cells else "not in the table" for name in left
+    }
     waived = [name for name in filled if filled[name] != named[name]]
-    for name in waived:
+    for name in cells.keys() - {*left}:
         is_told = named[name]["type"] is not None
-        if doubt := _say_doubt(name, filled[name], cells[name], rows=rows, is_told=is_told):
+        if doubt := _say_doubt(name, whole[name], cells[name], rows=rows, is_told=is_told):
             why[name] = doubt
     return whole, waived, why
 
@@ -120,19 +121,32 @@ def _say_doubt(name: str, keys: Mapping[str, Any], cells: set[str], *, rows: int
     """
     available = cells - {"", *map(str, keys.get("missing", ()))}
     if is_told:
-        is_wrong = keys["type"] in ("integer", "float") and any(read_number(cell) is None for cell in available)
-        return "some cells are no numbers: other marks than a point, or not available?" if is_wrong else ""
+        if keys["type"] not in ("integer", "float") or "uuid" in keys:
+            return ""
+        numbers = _read_numbers(available)
+        is_fine = len(numbers) == len(available) and (keys["type"] == "float" or _are_whole(numbers))
+        return "" if is_fine else "some cells are no such numbers: decimals, other marks, or not available?"
     digits = {len(str(keys[end])) for end in ("min", "max")} if keys["type"] == "integer" else set()
     is_wide = len(digits) == 1 and min(digits) >= _CODE_DIGITS
     if digits and keys["min"] >= 0 and ("width" in keys or _is_named_code(name) or is_wide):
         return "codes? list those that there are, for others come out as well"
-    if keys["type"] == "integer" and {*str(keys["max"])} == {"9"} and _is_far(available):
+    if digits and -_MOST_CODES_BELOW <= keys["min"] < 0:
+        return "below 0 for not available?"
+    if digits and {*str(keys["max"])} == {"9"} and _is_far(available):
         return "nines for not available?"
+    if keys["type"] == "date":
+        days = {str(datetime.strptime(cell, keys["format"].replace("%-", "%")).toordinal()) for cell in available}
+        is_sparse = len(days) <= min(_SURELY_LISTED, rows // _FEWEST_OF_FEW) and _are_scattered(days)
+        return "few days? list them, or give a step, for others come out as well" if is_sparse else ""
     if keys["type"] in ("integer", "float") and len(available) <= min(_SURELY_LISTED, rows // _FEWEST_OF_FEW):
         return "few numbers? list them, for others come out as well" if _are_scattered(available) else ""
-    if keys["type"] == "enum" and not (_are_numbers(available) or _have_parts(available)):
-        is_marked = all(map(MOMENT.fullmatch, available)) or all(map(_AMOUNT.fullmatch, available))
-        return _say_why({"type": None}, available) if is_marked or _have_lists(available) else ""
+    others = available - _MARKS
+    if keys["type"] == "enum" and others and not (_are_numbers(others) or _have_parts(others)):
+        is_marked = all(map(MOMENT.fullmatch, others)) or all(map(_AMOUNT.fullmatch, others))
+        if is_marked or _have_lists(others):
+            return _say_why({"type": None}, others, rows=rows)
+        if len({" ".join(cell.lower().split()) for cell in others}) < len(others):
+            return "some differ in blanks or capitals alone: is one meant?"
     return ""
 
 
@@ -140,7 +154,7 @@ def _is_named_code(name: str) -> bool:
     return _NAMED_CODE.fullmatch(re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()) is not None
 
 
-def _say_why(keys: Mapping[str, Any], cells: set[str]) -> str:
+def _say_why(keys: Mapping[str, Any], cells: set[str], *, rows: int) -> str:
     """Why nulls were left, in a few words and without a cell."""
     kind, available = keys["type"], cells - {"", *map(str, keys.get("missing", ()))}
     numbers = _read_numbers(available)
@@ -162,7 +176,8 @@ def _say_why(keys: Mapping[str, Any], cells: set[str]) -> str:
         return "numbers with other marks than a point?"
     if _have_lists(available):
         return "several answers in a cell? make a column of each"
-    return "names or free text? too many for a list"
+    are_all = len(available) == rows > _SURELY_LISTED
+    return "names of rows or free text? all differ" if are_all else "names or free text? too many for a list"
 
 
 def _fill(keys: Mapping[str, Any], cells: set[str], *, most: int, rows: int, is_code: bool) -> dict[str, Any]:
@@ -186,7 +201,7 @@ def _fill(keys: Mapping[str, Any], cells: set[str], *, most: int, rows: int, is_
     ):
         found = {"type": "enum", "values_from": "data"}  # codes: 01067 is no amount
     elif kind is None and len(available) <= min(_MOST_CODES, rows // 100) and _have_gaps(available):
-        found = {"type": "enum", "values_from": "data"}  # codes: 8 and 9 beside answers of 1 to 5
+        found = {"type": "enum", "values_from": "data"}  # codes: 8 and 9 beside answers of 1 to 5; marks in halves
     elif kind in ("integer", "float") or (kind is None and _are_numbers(available)):
         found = _find_range(kind, available)
     elif len(available) > most or (
@@ -231,9 +246,10 @@ def _find_range(kind: str | None, cells: set[str]) -> dict[str, Any]:
     if not numbers or largest > MAX_WHOLE_NUMBER:
         return {}  # so many digits are a name rather than a number
     decimals = max(map(_count_decimals, numbers))
-    if kind == "integer" or (kind is None and not decimals):
-        width = {"width": digits} if (digits := _find_width(cells)) else {}
-        return {"type": "integer", "min": int(numbers[0]), "max": int(numbers[-1]), **width}
+    if kind == "integer" or (kind is None and _are_whole(numbers)):
+        style = {"width": _find_width(cells), "decimals": decimals}
+        written = {key: digits for key, digits in style.items() if digits}  # 15400.0, as programs write beside blanks
+        return {"type": "integer", "min": int(numbers[0]), "max": int(numbers[-1]), **written}
     decimals = max(0, min(decimals, _MOST_DECIMALS, _MOST_DIGITS - 1 - largest.adjusted()))
     return {"type": "float", "min": float(numbers[0]), "max": float(numbers[-1]), "decimals": decimals}
 
@@ -241,6 +257,10 @@ def _find_range(kind: str | None, cells: set[str]) -> dict[str, Any]:
 def _read_numbers(cells: set[str]) -> list[Decimal]:
     """The numbers among cells, rising."""
     return sorted(number for cell in cells if (number := read_number(cell)) is not None)
+
+
+def _are_whole(numbers: list[Decimal]) -> bool:
+    return not any(number % 1 for number in numbers)
 
 
 def _count_decimals(number: Decimal) -> int:
@@ -267,9 +287,10 @@ def _have_parts(cells: set[str]) -> bool:
 
 
 def _have_gaps(cells: set[str]) -> bool:
-    """Whether cells are whole numbers, with others between them that no cell is."""
-    numbers = {int(cell) for cell in cells if _WHOLE.fullmatch(cell)}
-    return len(numbers) == len(cells) <= max(numbers) - min(numbers)
+    """Whether cells are numbers, with others of as many decimals between them that no cell is."""
+    numbers = _read_numbers(cells)
+    shift = max(map(_count_decimals, numbers), default=0)
+    return len(numbers) == len(cells) <= (numbers[-1] - numbers[0]).scaleb(shift)
 
 
 def _is_far(cells: set[str]) -> bool:

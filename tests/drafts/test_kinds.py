@@ -188,6 +188,12 @@ def test_statistics_of_the_rows_are_not_read_when_a_codebook_has_them():
     assert "17" not in json.dumps(specs["age"])
 
 
+def test_number_of_which_a_codebook_says_nothing_may_be_whole_or_not():
+    book = '<codeBook><var name="a" intrvl="contin"/><var name="b" intrvl="contin" dcml="0"/></codeBook>'
+    _, specs = draft_specs(book.encode())
+    assert specs == {"a": {"type": None}, "b": {"type": "integer", "min": None, "max": None}}
+
+
 def test_spellings_count_once_when_they_differ_in_case_alone():
     keys = Entry(name="a", type="boolean", true=["true", "True", "1"], false=["0"], missing=["NaN", "nan"]).write()
     assert keys == {"type": "boolean", "true": ["true", "1"], "false": ["0"], "missing": ["NaN"]}

@@ -76,11 +76,13 @@ def test_table_without_a_dictionary_is_described_by_its_rows_when_asked():
         (["01.10", "62.09"], {"type": "enum", "values_from": "data"}),
         (["0.15", "62.09"], {"type": "float", "decimals": "2"}),
         (["0", "12"], {"type": "integer"}),
+        (["34.0", "101.0"], {"type": "integer", "decimals": "1"}),
     ],
 )
 def test_moments_and_codes_are_told_from_amounts(cells, found):
     specs, _, _ = fill_from_rows({}, [pl.DataFrame({"cell": cells})])
     ends = {} if found["type"] == "enum" else {"min": cells[0], "max": cells[1]}
+    ends = {key: cell.removesuffix(".0") for key, cell in ends.items()} if found["type"] == "integer" else ends
     assert {key: str(value) for key, value in specs["cell"].items()} == {**found, **WAIVED, **ends}
     schema = parse_specs(specs, sha256="")
     if found["type"] != "enum":
@@ -229,10 +231,13 @@ def test_column_stays_open_when_it_may_hold_names():
         (["1", "2", "3"], 100, "integer"),
         (["1", "2", "5", "8"], 99, "integer"),
         ([str(2 * number) for number in range(21)], 200, "integer"),
-        (["0.5", "2"], 100, "float"),
+        (["1.0", "1.5", "2.0"], 100, "enum"),
+        (["1.0", "1.5", "2.0"], 99, "float"),
+        (["0.1", "0.2", "0.3"], 100, "float"),
+        (["0.5", "2", "x"], 100, "enum"),
     ],
 )
-def test_few_whole_numbers_are_codes_when_there_are_others_between_them(cells, rows_of_each, found):
+def test_few_numbers_are_codes_when_there_are_others_between_them(cells, rows_of_each, found):
     specs, _, _ = fill_from_rows({}, [pl.DataFrame({"answer": cells * rows_of_each})])
     assert specs["answer"]["type"] == found
 
@@ -251,6 +256,8 @@ CODES = "codes? list those that there are, for others come out as well"
 FEW = "few numbers? list them, for others come out as well"
 SEVERAL = "several answers in a cell? make a column of each"
 MARKED = "numbers with other marks than a point?"
+ALIKE = "some differ in blanks or capitals alone: is one meant?"
+SPARSE = "few days? list them, or give a step, for others come out as well"
 
 
 @pytest.mark.parametrize(
@@ -279,6 +286,14 @@ MARKED = "numbers with other marks than a point?"
         ("heard", [f"{one};{other}" for one in "abcdef" for other in "abcdef"], SEVERAL),
         ("heard", ["a;b", "a", "b"], ""),
         ("town", ["Ulm, Alb", "Ulm, Donau"], ""),
+        ("town", ["Ulm", "ulm ", "Aalen"], ALIKE),
+        ("town", ["Bad  Urach", "Bad Urach"], ALIKE),
+        ("share", ["97%", "4%", "NA"], MARKED),
+        ("share", ["NA", "-"], ""),
+        ("answer", range(-2, 11), "below 0 for not available?"),
+        ("entry", [f"01.09.{year}" for year in range(2015, 2024)], SPARSE),
+        ("entry", [f"{day}.9.2015" for day in range(1, 10)], ""),
+        ("entry", [f"{9 * month // 3}/{month}/2015" for month in range(1, 10)], SPARSE),
     ],
 )  # fmt: skip
 def test_what_a_drafted_column_may_be_as_well_is_told(name, cells, doubt):
@@ -288,10 +303,41 @@ def test_what_a_drafted_column_may_be_as_well_is_told(name, cells, doubt):
 
 
 def test_cells_that_are_no_numbers_are_told_when_a_dictionary_says_that_all_are():
-    keys = {"type": "float", "min": None, "max": None}
-    for cells, found in ((["9.50", "1,234.50"], True), (["9.50", "x"], False), (["9.50", ""], False)):
-        _, waived, why = fill_from_rows({"fee": {**keys, "missing": ["x"]}}, [pl.DataFrame({"fee": cells})])
+    ends = {"min": None, "max": None}
+    for kind, cells, found in (
+        ("float", ["9.50", "1,234.50"], True),
+        ("float", ["9.50", "x"], False),
+        ("float", ["9.50", ""], False),
+        ("integer", ["9", "1.0"], False),
+        ("integer", ["9", "1.5"], True),
+    ):
+        keys, frame = {"type": kind, "missing": ["x"]}, pl.DataFrame({"fee": cells})
+        _, waived, why = fill_from_rows({"fee": {**keys, **ends}}, [frame])
         assert (waived, [*why]) == (["fee"], ["fee"] if found else [])
+        whole, waived, why = fill_from_rows({"fee": {**keys, "min": 0, "max": 9999}}, [frame])
+        assert (whole["fee"], waived, [*why]) == ({**keys, "min": 0, "max": 9999}, [], ["fee"] if found else [])
+
+
+def test_row_names_of_a_dictionary_are_no_wrong_numbers():
+    assert fill_from_rows({"row": {"type": "integer", "uuid": True}}, [pl.DataFrame({"row": ["a1"]})])[2] == {}
+
+
+def test_words_beside_many_numbers_or_moments_mean_not_available():
+    days = [f"2024-01-{day:02d}" for day in range(1, 32)]
+    for cells in (list(map(str, range(40))), days):
+        for words, found in ((["k.A."], True), (["exempt", "?", "."], True), ([*"abcdef"], False), (["A1"], False)):
+            specs, _, _ = fill_from_rows({}, [pl.DataFrame({"a": [*cells, *words]})])
+            assert specs["a"].get("missing", []) == (sorted(words) if found else [])
+            assert (specs["a"]["type"] == "enum") is not found
+
+
+def test_texts_that_all_differ_may_be_names_of_rows():
+    names = [f"CR-{row}" for row in range(101)]
+    for cells, why in (
+        (names, "names of rows or free text? all differ"),
+        ([*names, names[0]], "names or free text? too"),
+    ):
+        assert fill_from_rows({}, [pl.DataFrame({"a": cells})])[2]["a"].startswith(why)
 
 
 def test_limit_of_measurement_is_a_cell_of_its_own_beside_many_numbers():

@@ -136,7 +136,7 @@ def _draft(arguments: argparse.Namespace) -> None:
             f'; all its rows have the same {_shorten(map(quote, own))}: mark such columns "of": "unit"' if own else "",
             f"; {say_both(UNIT)}" if UNIT in draft else "",
         )
-    if doubts := [f"{quote(name)} ({why[name]})" for name in waived if name in why]:
+    if doubts := [f"{quote(name)} ({why[name]})" for name in draft if name in why and not holes[name]]:
         LOGGER.info("drafted, and to be looked at again: %s", _shorten(doubts))
     rough = [name for name, keys in draft.items() if keys["type"] == "float" and "decimals" not in keys]
     if rough:
