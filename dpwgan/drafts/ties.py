@@ -26,10 +26,11 @@ Source = tuple[str, str]
 
 # In fewer rows much is true by chance, in fewer of each year or code, and where fewer could have been otherwise.
 _FEWEST_ROWS = 100
-_FEWEST_EACH = 5
+_FEWEST_EACH = 2
 _FEWEST_OTHERS = 20
 # How much less the time between two moments varies than they do, where the one is made of the other.
 _TIMES_LESS = 4
+_NUMBERS = ("integer", "float")
 _UNITS = ("days", "hours", "minutes")
 _OF_DAY = {"hours": 24, "minutes": 1440}
 _ROUNDING = 1e-6
@@ -44,39 +45,25 @@ _ALWAYS = {"min": "0001-01-01", "max": "9999-01-01"}
 
 def find_ties(
     draft: Mapping[str, Mapping[str, Any]], frames: Iterable[pl.DataFrame]
-) -> tuple[dict[str, str], dict[str, str], list[str]]:
-    """The columns of codes with which all longer codes of another begin, those of moments never before another's, and
-    in words what follows from others: from part of a moment or a code, as the time between two moments, as a number.
+) -> tuple[dict[str, str], list[str]]:
+    """The columns of moments never before another's, with the other one, and in words what follows from others: from
+    part of a moment or a code, as the time between two moments, as a number.
 
-    `frames` goes over the rows, as string cells, and has all columns. Of each of the first columns, the other one.
+    `frames` goes over the rows, as string cells, and has all columns.
     """
     known = {name: keys for name, keys in draft.items() if "derived" not in keys and not list_holes(keys)}
-    digits = {
-        name: _count_digits(keys)
-        for name, keys in known.items()
-        if keys["type"] in ("enum", "integer") and "uuid" not in keys
-    }
-    codes = [name for name in digits if digits[name] is not None]
     timed = {name: keys for name, keys in known.items() if keys["type"] in ("date", "datetime", "time")}
     readers = {name: column for name, keys in timed.items() if (column := _choose_reader(name, keys)) is not None}
     days = [name for name in readers if known[name]["type"] != "time"]
     clocks = [name for name in readers if name not in days]
-    parts = {
-        (part, of): pl.col(of).str.starts_with(pl.col(part)).all()
-        for part, of in permutations(codes, 2)
-        if not digits[part] or digits[part] != digits[of]
-    }
     every = [*permutations(days, 2)]
     orders = {(late, soon): (pl.col(late) >= pl.col(soon)).all() for late, soon in every}
-    varied = [
-        name
-        for name, keys in known.items()
-        if keys["type"] in ("integer", "float") and keys.get("min") != keys.get("max")
-    ]
-    integers = [name for name in varied if name in digits]
-    lengths = [*integers, *(name for name in digits if known[name]["type"] == "enum")]
+    codes = [name for name, keys in known.items() if keys["type"] in ("enum", "integer") and "uuid" not in keys]
+    varied = [name for name, keys in known.items() if keys["type"] in _NUMBERS and keys.get("min") != keys.get("max")]
+    lengths = [name for name in codes if known[name]["type"] == "enum" or name in varied]
+    integers = [name for name in lengths if name in varied]
     numbers = {**_list_times(lengths, every, [*permutations(clocks, 2)]), **_list_sums(integers, varied)}
-    cells = [name for name in known if name in digits or known[name]["type"] in ("boolean", "date")]
+    cells = [name for name in known if name in codes or known[name]["type"] in ("boolean", "date")]
     sources = [*product(_TELLING, days), *(("", name) for name in cells if name not in days)]
     told: dict[Source, pl.DataFrame] = {}
     ends: list[pl.DataFrame] = []
@@ -84,21 +71,19 @@ def find_ties(
     for frame in frames:
         rows += frame.height
         moments = pl.DataFrame([read_moments(frame[name], column) for name, column in readers.items()])
-        parts, orders = _keep(frame, parts), _keep(moments, orders)
+        orders = _keep(moments, orders)
         cast_numbers = frame.select(pl.col({*lengths, *varied}).cast(pl.Float64, strict=False))
         numbers = _keep(pl.concat([cast_numbers, moments], how="horizontal"), numbers)
         told = _keep_told(told, frame.select(pl.col(cells).replace("", None)), moments, sources=sources, rows=rows)
         sources = [*told]
         between = moments.select((pl.col(late) - pl.col(soon)).alias(f"{late}\0{soon}") for late, soon in every)
-        values = pl.concat([frame.select(pl.col(codes).str.len_chars()), moments, between], how="horizontal")
+        values = pl.concat([moments, between], how="horizontal")
         ends += [values.min(), values.max()]
     if rows < _FEWEST_ROWS:
-        return {}, {}, []
+        return {}, []
     whole = pl.concat(ends)
     low, high = whole.min().row(0, named=True), whole.max().row(0, named=True)
-    # A column of nothing, or as long as the other, is no part; what lies before all of the other says nothing, unless
-    # it is about as long before it in every row.
-    begun = [(part, of) for part, of in parts if 0 < low[part] == high[part] < low[of]]
+    # What lies before all of the other says nothing, unless it is about as long before it in every row.
     spans = {name: high[name] - low[name] for name in low if low[name] is not None}
     ordered = [
         (late, soon)
@@ -107,9 +92,9 @@ def find_ties(
         and (low[late] < high[soon] or _TIMES_LESS * spans[f"{late}\0{soon}"] < min(spans[late], spans[soon]))
     ]
     behind = Counter(late for late, _ in ordered)
-    # Of several others the last one stays: the longest, and the one that is itself behind most.
-    begun, ordered = sorted(begun, key=lambda pair: high[pair[1]]), sorted(ordered, key=lambda pair: behind[pair[1]])
-    return dict(begun), dict(ordered), [*_say_told(told, begun, rows=rows), *numbers]
+    # Of several others the last one stays, which is itself behind most.
+    ordered = sorted(ordered, key=lambda pair: behind[pair[1]])
+    return dict(ordered), [*_say_told(told, rows=rows), *numbers]
 
 
 def _list_times(names: list[str], moments: list[tuple[str, str]], clocks: list[tuple[str, str]]) -> dict[str, pl.Expr]:
@@ -160,15 +145,15 @@ def _keep_told(
     return kept
 
 
-def _say_told(told: Mapping[Source, pl.DataFrame], begun: list[tuple[str, str]], *, rows: int) -> Iterator[str]:
+def _say_told(told: Mapping[Source, pl.DataFrame], *, rows: int) -> Iterator[str]:
     """What columns follow from, in words: from part of a moment, and from the code of fewest values."""
     found: dict[tuple[str, bool], Source] = {}
     for (what, of), table in sorted(told.items(), key=lambda item: item[1].height):
         if _FEWEST_EACH * table.height > rows:
             continue
         for name in table.columns[2:]:
-            is_known = (name, of) in begun or found.get((of, False)) == ("", name)
-            if not is_known and count_others(table, name) >= _FEWEST_OTHERS:
+            is_turned = found.get((of, False)) == ("", name)
+            if not is_turned and count_others(table, name) >= _FEWEST_OTHERS:
                 found.setdefault((name, bool(what)), (what, of))
     for (name, _), (what, of) in found.items():
         yield f"{quote(name)} follows from {f'the {what} of ' if what else ''}{quote(of)}"
@@ -189,11 +174,3 @@ def _keep(frame: pl.DataFrame, tests: Mapping[_Key, pl.Expr]) -> dict[_Key, pl.E
         found = some.select(test.alias(str(place)) for place, test in enumerate(tests.values())).row(0) if tests else ()
         tests = {key: test for (key, test), holds in zip(tests.items(), found, strict=True) if holds}
     return {**tests}
-
-
-def _count_digits(keys: Mapping[str, Any]) -> int | None:
-    """How many digits all whole numbers of a column have; 0 for codes of any length, None for other numbers."""
-    if keys["type"] == "enum":
-        return 0
-    least, most = (max(keys.get("width", 1), len(str(keys[end]))) for end in ("min", "max"))
-    return most if least == most and keys["min"] >= 0 else None

@@ -111,10 +111,8 @@ def _draft(arguments: argparse.Namespace) -> None:
         if full := [name for name in header if told.get(name, {}).get("optional")]:
             empty = {name for frame in table.frames() for name in full if (frame[name] == "").any()}
             full = [name for name in full if name not in empty]
-        parts, later, follow = find_ties({name: draft[name] for name in header}, table.frames())
-        ties = [f"{quote(other)} begins with {quote(name)}" for name, other in parts.items()]
-        ties += [f"{quote(name)} is not before {quote(other)}" for name, other in later.items()]
-        ties += follow
+        later, follow = find_ties({name: draft[name] for name in header}, table.frames())
+        ties = [*(f"{quote(name)} is not before {quote(other)}" for name, other in later.items()), *follow]
     write_bytes(arguments.output, format_draft(draft).encode())
     holes = {name: list_holes(keys) for name, keys in draft.items()}
     left = [
