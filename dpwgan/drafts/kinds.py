@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from dpwgan.drafts import csvw, ddi, dpsynth, frictionless, ipums, private_pgm, sdnist, sdv
+from dpwgan.drafts import csvw, ddi, dpsynth, frictionless, ipums, private_pgm, redcap, sdnist, sdv
 from dpwgan.drafts.entry import Entry, Source, open_source, write_draft
 from dpwgan.errors import SpecsError, UsageError
 
@@ -23,6 +23,7 @@ KINDS: dict[str, Kind] = {
     "frictionless": Kind("Frictionless Table Schema or datapackage.json", frictionless.recognise, frictionless.read),
     "sdnist": Kind("SDNist data dictionary", sdnist.recognise, sdnist.read),
     "private-pgm": Kind("private-pgm domain.json", private_pgm.recognise, private_pgm.read),
+    "redcap": Kind("REDCap data dictionary (CSV)", redcap.recognise, redcap.read),
     "ddi": Kind("DDI Codebook XML", ddi.recognise, ddi.read),
     "dpsynth": Kind("dpsynth domain.yaml", dpsynth.recognise, dpsynth.read),
     "ipums": Kind("IPUMS codebook (.cbk)", ipums.recognise_codebook, ipums.read_codebook),

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from dpwgan.drafts.dependence import KEY, narrow
+from dpwgan.drafts.dependence import KEY, ROWS, narrow
 from dpwgan.drafts.rows import MOMENT
 
 Frames = Callable[[], Iterable[pl.DataFrame]]
@@ -46,7 +46,7 @@ def find_owners(draft: Mapping[str, Mapping[str, Any]], frames: Frames) -> dict[
     found = {
         name: [other for other in told[name].columns[2:] if told[name][other].n_unique() > 1]
         for name in names
-        if name in named & repeated.keys() or _is_bearer(name, repeated.get(name), told.get(name))
+        if name in told and (name in named or _is_bearer(repeated[name], told[name]))
     }
     return {name: [other for other in others if other not in found] for name, others in found.items()}
 
@@ -63,15 +63,13 @@ def _find_repeated(names: list[str], frames: Frames, *, named: Set[str]) -> dict
     for frame in frames():
         rows += frame.height
         for name in set(names).intersection(frame.columns):
-            own = frame.select(cell=name).group_by("cell").len()
-            both = pl.concat([counts[name], own]) if name in counts else own
-            counts[name] = both.group_by("cell").agg(pl.col("len").sum())
+            counts[name] = narrow(counts.get(name), frame.select(), frame[name].replace("", None))
     repeated = {}
     for name, own in counts.items():
-        several = own.filter(pl.col("cell") != "", pl.col("len") > 1)
-        are_few = rows / 2 <= several["len"].sum() <= _MOST_ROWS * several.height
+        several = own.filter(pl.col(ROWS) > 1)
+        are_few = rows / 2 <= several[ROWS].sum() <= _MOST_ROWS * several.height
         if several.height >= _FEWEST_NAMED and (name in named or are_few):
-            repeated[name] = several["cell"]
+            repeated[name] = several[KEY]
     return repeated
 
 
@@ -85,10 +83,9 @@ def _find_told(repeated: Mapping[str, pl.Series], frames: Frames) -> dict[str, p
     return told
 
 
-def _is_bearer(name: str, cells: pl.Series | None, told: pl.DataFrame | None) -> bool:
+def _is_bearer(cells: pl.Series, told: pl.DataFrame) -> bool:
     """Whether many values, which are no moments, tell a column that goes up and down from value to value."""
-    if cells is None or told is None or len(cells) <= _FEWEST_VALUES or all(map(MOMENT.fullmatch, cells)):
+    if len(cells) <= _FEWEST_VALUES or all(map(MOMENT.fullmatch, cells)):
         return False
-    ordered = told.sort(pl.col(KEY).str.len_bytes(), KEY)
-    columns = (ordered[other] for other in told.columns[2:])
+    columns = told.sort(pl.col(KEY).str.len_bytes(), KEY).get_columns()[2:]
     return any((own != own.shift()).sum() > _CHANGES_OF_A_VALUE * own.n_unique() for own in columns)

@@ -120,19 +120,18 @@ def _say_doubt(name: str, keys: Mapping[str, Any], cells: set[str], *, rows: int
     Where a dictionary told its type, this is whether all cells are of it.
     """
     available = cells - {"", *map(str, keys.get("missing", ()))}
+    numbers = _read_numbers(available)
     if is_told:
-        if keys["type"] not in ("integer", "float") or "uuid" in keys:
-            return ""
-        numbers = _read_numbers(available)
-        is_fine = len(numbers) == len(available) and (keys["type"] == "float" or _are_whole(numbers))
-        return "" if is_fine else "some cells are no such numbers: decimals, other marks, or not available?"
+        are_such = len(numbers) == len(available) and (keys["type"] == "float" or _are_whole(numbers))
+        is_wrong = keys["type"] in ("integer", "float") and "uuid" not in keys and not are_such
+        return "some cells are no such numbers: decimals, other marks, or not available?" if is_wrong else ""
     digits = {len(str(keys[end])) for end in ("min", "max")} if keys["type"] == "integer" else set()
     is_wide = len(digits) == 1 and min(digits) >= _CODE_DIGITS
     if digits and keys["min"] >= 0 and ("width" in keys or _is_named_code(name) or is_wide):
         return "codes? list those that there are, for others come out as well"
     if digits and -_MOST_CODES_BELOW <= keys["min"] < 0:
         return "below 0 for not available?"
-    if digits and {*str(keys["max"])} == {"9"} and _is_far(available):
+    if digits and {*str(keys["max"])} == {"9"} and len(numbers) > _MOST_CODES and numbers[-1] > 2 * numbers[-2]:
         return "nines for not available?"
     if keys["type"] == "date":
         days = {str(datetime.strptime(cell, keys["format"].replace("%-", "%")).toordinal()) for cell in available}
@@ -291,12 +290,6 @@ def _have_gaps(cells: set[str]) -> bool:
     numbers = _read_numbers(cells)
     shift = max(map(_count_decimals, numbers), default=0)
     return len(numbers) == len(cells) <= (numbers[-1] - numbers[0]).scaleb(shift)
-
-
-def _is_far(cells: set[str]) -> bool:
-    """Whether the largest of many numbers is more than twice the next."""
-    numbers = _read_numbers(cells)
-    return len(numbers) > _MOST_CODES and numbers[-1] > 2 * numbers[-2]
 
 
 def _are_scattered(cells: set[str]) -> bool:

@@ -21,9 +21,7 @@ from dpwgan.table.specs.columns import parse_column
 from dpwgan.table.specs.keys import Keys
 
 _Key = TypeVar("_Key", bound=Hashable)
-# What tells something, a part of a moment or all of a code, and of which column.
-Source = tuple[str, str]
-
+_Told = tuple[str, str]  # what is told of a moment, or nothing of a code, and by which column
 # In fewer rows much is true by chance, in fewer of each year or code, and where fewer could have been otherwise.
 _FEWEST_ROWS = 100
 _FEWEST_EACH = 2
@@ -43,11 +41,9 @@ _SOME = 1_000
 _ALWAYS = {"min": "0001-01-01", "max": "9999-01-01"}
 
 
-def find_ties(
-    draft: Mapping[str, Mapping[str, Any]], frames: Iterable[pl.DataFrame]
-) -> tuple[dict[str, str], list[str]]:
-    """The columns of moments never before another's, with the other one, and in words what follows from others: from
-    part of a moment or a code, as the time between two moments, as a number.
+def find_ties(draft: Mapping[str, Mapping[str, Any]], frames: Iterable[pl.DataFrame]) -> list[str]:
+    """Which moments are never before another's, and what follows from others, in words: from part of a moment or a
+    code, as the time between two moments, as a number.
 
     `frames` goes over the rows, as string cells, and has all columns.
     """
@@ -65,7 +61,7 @@ def find_ties(
     numbers = {**_list_times(lengths, every, [*permutations(clocks, 2)]), **_list_sums(integers, varied)}
     cells = [name for name in known if name in codes or known[name]["type"] in ("boolean", "date")]
     sources = [*product(_TELLING, days), *(("", name) for name in cells if name not in days)]
-    told: dict[Source, pl.DataFrame] = {}
+    told: dict[_Told, pl.DataFrame] = {}
     ends: list[pl.DataFrame] = []
     rows = 0
     for frame in frames:
@@ -76,11 +72,10 @@ def find_ties(
         numbers = _keep(pl.concat([cast_numbers, moments], how="horizontal"), numbers)
         told = _keep_told(told, frame.select(pl.col(cells).replace("", None)), moments, sources=sources, rows=rows)
         sources = [*told]
-        between = moments.select((pl.col(late) - pl.col(soon)).alias(f"{late}\0{soon}") for late, soon in every)
-        values = pl.concat([moments, between], how="horizontal")
+        values = moments.with_columns((pl.col(late) - pl.col(soon)).alias(f"{late}\0{soon}") for late, soon in every)
         ends += [values.min(), values.max()]
     if rows < _FEWEST_ROWS:
-        return {}, []
+        return []
     whole = pl.concat(ends)
     low, high = whole.min().row(0, named=True), whole.max().row(0, named=True)
     # What lies before all of the other says nothing, unless it is about as long before it in every row.
@@ -93,8 +88,9 @@ def find_ties(
     ]
     behind = Counter(late for late, _ in ordered)
     # Of several others the last one stays, which is itself behind most.
-    ordered = sorted(ordered, key=lambda pair: behind[pair[1]])
-    return dict(ordered), [*_say_told(told, rows=rows), *numbers]
+    last = dict(sorted(ordered, key=lambda pair: behind[pair[1]]))
+    said = [f"{quote(late)} is not before {quote(soon)}" for late, soon in last.items()]
+    return [*said, *_say_told(told), *numbers]
 
 
 def _list_times(names: list[str], moments: list[tuple[str, str]], clocks: list[tuple[str, str]]) -> dict[str, pl.Expr]:
@@ -127,8 +123,8 @@ def _list_sums(whole: list[str], numbers: list[str]) -> dict[str, pl.Expr]:
 
 
 def _keep_told(
-    told: Mapping[Source, pl.DataFrame], cells: pl.DataFrame, moments: pl.DataFrame, *, sources: list[Source], rows: int
-) -> dict[Source, pl.DataFrame]:
+    told: Mapping[_Told, pl.DataFrame], cells: pl.DataFrame, moments: pl.DataFrame, *, sources: list[_Told], rows: int
+) -> dict[_Told, pl.DataFrame]:
     """What sources with several rows of each value tell of cells, in the rows of before and these."""
     kept = {}
     for what, of in sources:
@@ -145,15 +141,12 @@ def _keep_told(
     return kept
 
 
-def _say_told(told: Mapping[Source, pl.DataFrame], *, rows: int) -> Iterator[str]:
+def _say_told(told: Mapping[_Told, pl.DataFrame]) -> Iterator[str]:
     """What columns follow from, in words: from part of a moment, and from the code of fewest values."""
-    found: dict[tuple[str, bool], Source] = {}
+    found: dict[tuple[str, bool], _Told] = {}
     for (what, of), table in sorted(told.items(), key=lambda item: item[1].height):
-        if _FEWEST_EACH * table.height > rows:
-            continue
         for name in table.columns[2:]:
-            is_turned = found.get((of, False)) == ("", name)
-            if not is_turned and count_others(table, name) >= _FEWEST_OTHERS:
+            if found.get((of, False)) != ("", name) and count_others(table, name) >= _FEWEST_OTHERS:
                 found.setdefault((name, bool(what)), (what, of))
     for (name, _), (what, of) in found.items():
         yield f"{quote(name)} follows from {f'the {what} of ' if what else ''}{quote(of)}"

@@ -23,23 +23,22 @@ _JOINTS = {"And", "Or", *_DISTINCT, "Xor"}
 _LOGIC = {"IsNull", "IsNotNull", "Not"}
 # Functions of a row's own values, by the names that polars keeps them under. An aggregate, a window, a rank or a shift
 # has another name, and so has what is not known here.
-_MOMENT_PARTS = {
-    *("Year", "IsoYear", "Quarter", "Month", "Week", "WeekDay", "Day", "OrdinalDay"),
-    *("Hour", "Minute", "Second"),
-}
-_LENGTHS = {"LenChars", "LenBytes", "Find"}
 _FUNCTIONS = {
     "Boolean": {*_LOGIC, "IsIn", "IsNan", "IsNotNan", "IsFinite", "IsInfinite"},
     "StringExpr": {
-        *("Contains", "StartsWith", "EndsWith", "Slice", "Head", "Tail", "Uppercase", "Lowercase", *_LENGTHS),
-        *("StripChars", "StripCharsStart", "StripCharsEnd", "ConcatHorizontal", "Replace"),
+        *("Contains", "StartsWith", "EndsWith", "Slice", "Head", "Tail", "Uppercase", "Lowercase", "LenChars"),
+        *("LenBytes", "StripChars", "StripCharsStart", "StripCharsEnd", "ConcatHorizontal", "Replace", "Find"),
     },
-    "TemporalExpr": {*_MOMENT_PARTS, "ToString"},
+    "TemporalExpr": {
+        *("Year", "IsoYear", "Quarter", "Month", "Week", "WeekDay", "Day", "OrdinalDay"),
+        *("Hour", "Minute", "Second", "ToString"),
+    },
     "Sql": {"ToFloat", "Round"},
     "Pow": {"Generic", "Sqrt", "Cbrt"},
     **{key: {""} for key in ("Abs", "Sign", "Floor", "Ceil", "Log", "Exp", "Coalesce", "FillNull")},
     **{key: {""} for key in ("MinHorizontal", "MaxHorizontal")},
 }
+_NARROW = _FUNCTIONS["TemporalExpr"] - {"ToString"} | {"LenChars", "LenBytes", "Find"}
 # A time moved by an interval.
 _MOVE = {"TemporalExpr": "OffsetBy"}
 _ROUNDING = 1e-13
@@ -136,7 +135,7 @@ def _spell_out(node: Any) -> Any:
         node["options"] = "NonStrict"
     content = node.get("Function", {})
     _, which = _name(content.get("function"))
-    if which in _MOMENT_PARTS | _LENGTHS:
+    if which in _NARROW:
         return _write(_deserialize(node).cast(pl.Int64, strict=False))
     if which != "IsIn":
         return node

@@ -111,8 +111,7 @@ def _draft(arguments: argparse.Namespace) -> None:
         if full := [name for name in header if told.get(name, {}).get("optional")]:
             empty = {name for frame in table.frames() for name in full if (frame[name] == "").any()}
             full = [name for name in full if name not in empty]
-        later, follow = find_ties({name: draft[name] for name in header}, table.frames())
-        ties = [*(f"{quote(name)} is not before {quote(other)}" for name, other in later.items()), *follow]
+        ties = find_ties({name: draft[name] for name in header}, table.frames())
     write_bytes(arguments.output, format_draft(draft).encode())
     holes = {name: list_holes(keys) for name, keys in draft.items()}
     left = [
@@ -136,8 +135,7 @@ def _draft(arguments: argparse.Namespace) -> None:
         )
     if doubts := [f"{quote(name)} ({why[name]})" for name in draft if name in why and not holes[name]]:
         LOGGER.info("drafted, and to be looked at again: %s", _shorten(doubts))
-    rough = [name for name, keys in draft.items() if keys["type"] == "float" and "decimals" not in keys]
-    if rough:
+    if rough := [name for name, keys in draft.items() if keys["type"] == "float" and "decimals" not in keys]:
         LOGGER.info(
             'without "decimals": %s; say how many there are, for about six digits in all are written else',
             _shorten(map(quote, rough)),

@@ -66,6 +66,14 @@ DRAFTED: dict[str, tuple[dict[str, dict[str, Any]], str, list[str]]] = {
     ),
     "dpsynth.yaml": ({}, "sex,age,fee,smoker,doctor,note", ["f,30,3.5,true,A,x", "m,,499,false,A,y"]),
     "private-pgm.json": ({}, "sex,age,ward,income", ["0,120,01,999999", "1,0,02,0"]),
+    "redcap.csv": (
+        {**PLACE, "seen": {"max": "2024-12-31"}, "came": YEAR, "total": {"type": "float", "min": 0, "max": 1000}},
+        "visit,sex,age,ward,fee,smoker,heard___1,heard____9,seen,hour,came,total,name,note,place",
+        [
+            "1,f,30,01,3.50,1,0,1,2024-03-01,00:30,2024-02-03 10:30:15,7,Ann Lee,a note,here",
+            "2,m,,,500.00,0,1,0,2024-12-31,23:59,2024-12-31 23:59:59,1000,Bo Ek,,",
+        ],
+    ),
     "sdnist.json": (
         {"INDP": {"values": ["170", "N"]}},
         "AGEP,SEX,MSP,NOC,DENSITY,INDP,PINCP",
