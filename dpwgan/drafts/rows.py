@@ -42,7 +42,7 @@ _OTHER_DATES = ("%d %b %Y", "%d-%b-%Y", "%b %d, %Y")
 # Of eight digits on end, others are taken for a number.
 _YEARS = range(1800, 2200)
 _TIMES = ("%H:%M", "%H:%M:%S")
-_OTHER_TIMES = ("%I:%M %p", "%I:%M:%S %p")
+_OTHER_TIMES = ("%I:%M %p", "%I:%M:%S %p", "%Hh%M")
 _CODE = re.compile(r"-([1-9]|7{2,4}|8{2,4}|9{2,4})")
 _MOST_CODES_BELOW = 5
 _NAMED_CODE = re.compile(
@@ -74,7 +74,7 @@ MOMENT = re.compile(
     r"|[A-Za-z]{3,9} [0-9]{1,2}, [0-9]{4}|[0-9]{1,2}:[0-9]{2})([ T:].*)?"
 )
 """What moments look like, in formats that are not known as well."""
-_AMOUNT = re.compile(r"[<>~]?\(?[+-]?[$€£ ]*[+-]?[0-9][0-9., '\xa0]*([%$€£+]| [A-Za-z]{1,4})?\)?")
+_AMOUNT = re.compile(r"[<>~]?\(?[+-]?[$€£ ]*[+-]?[0-9][0-9., '\xa0\u202f]*([%$€£+]| [A-Za-z]{1,4})?\)?")
 _LIMIT = re.compile(r"[<>≤≥]=? ?[0-9]+([.][0-9]+)?|[0-9]+([.][0-9]+)? ?\+|[^0-9]+")
 """How laboratories write what is too little or too much to be measured, and surveys the oldest: 90+; and words."""
 _MOST_LIMITS = 5

@@ -128,7 +128,7 @@ def find_records(stream: ByteStream) -> Records:
     if found.stray_quotes:
         raise DataError(
             f"The table has {found.stray_quotes:,} quotes inside cells that are not quoted as a whole: are its cells "
-            "separated by commas?"
+            "separated by commas? docs/specs.md (CSV) says how others are turned"
         )
     if found.stray_returns:
         raise DataError(f"The table has {found.stray_returns:,} carriage returns outside quotes and line endings.")
