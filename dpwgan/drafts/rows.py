@@ -53,6 +53,7 @@ _FEWEST_OF_FEW = 20
 _STEPS_BETWEEN = 10
 # Digits from which on whole numbers that all have as many are seldom amounts, and never years.
 _CODE_DIGITS = 5
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,14}")
 _PARTS = re.compile(r"[0-9]+(\.[0-9]+)+")
 
 
@@ -134,11 +135,9 @@ def _say_doubt(name: str, keys: Mapping[str, Any], cells: set[str], *, rows: int
     if digits and {*str(keys["max"])} == {"9"} and len(numbers) > _MOST_CODES and numbers[-1] > 2 * numbers[-2]:
         return "nines for not available?"
     if keys["type"] == "date":
-        days = {str(datetime.strptime(cell, keys["format"].replace("%-", "%")).toordinal()) for cell in available}
-        is_sparse = len(days) <= min(_SURELY_LISTED, rows // _FEWEST_OF_FEW) and _are_scattered(days)
-        return "few days? list them, or give a step, for others come out as well" if is_sparse else ""
-    if keys["type"] in ("integer", "float") and len(available) <= min(_SURELY_LISTED, rows // _FEWEST_OF_FEW):
-        return "few numbers? list them, for others come out as well" if _are_scattered(available) else ""
+        available = {str(datetime.strptime(cell, keys["format"].replace("%-", "%")).toordinal()) for cell in available}
+    if keys["type"] in ("integer", "float", "date") and len(available) <= min(_SURELY_LISTED, rows // _FEWEST_OF_FEW):
+        return "few values? list them, for others come out as well" if _are_scattered(available) else ""
     others = available - _MARKS
     if keys["type"] == "enum" and others and not (_are_numbers(others) or _have_parts(others)):
         is_marked = all(map(MOMENT.fullmatch, others)) or all(map(_AMOUNT.fullmatch, others))
@@ -163,10 +162,9 @@ def _say_why(keys: Mapping[str, Any], cells: set[str], *, rows: int) -> str:
         return "no cell is in its format" if keys.get("format") else "the format comes first"
     if kind in ("integer", "float") and not numbers:
         return "no cell is a number"
-    if kind in ("integer", "float") or (kind is None and len(numbers) == len(available)):
-        return (
-            "more digits than are exact" if max(map(abs, numbers)) > MAX_WHOLE_NUMBER else "names of rows? all differ"
-        )
+    are_numbers = kind in ("integer", "float") or (kind is None and len(numbers) == len(available))
+    if are_numbers and max(map(abs, numbers)) > MAX_WHOLE_NUMBER:
+        return "more digits than are exact"
     if all(map(MOMENT.fullmatch, available - _MARKS)):
         if len({tail[2] for cell in available if (tail := _TAIL.search(cell))}) > 1:
             return "offsets that change? turn all to one zone"
@@ -193,14 +191,10 @@ def _fill(keys: Mapping[str, Any], cells: set[str], *, most: int, rows: int, is_
         return dict(keys)  # names of the rows
     elif kind in ("date", "datetime", "time"):
         found = _find_span(keys["format"], available)
-    elif (
-        kind is None
-        and len(available) <= most
-        and ((is_code and all(map(str.isdigit, available))) or _find_width(available) or _have_parts(available))
-    ):
-        found = {"type": "enum", "values_from": "data"}  # codes: 01067 is no amount
-    elif kind is None and len(available) <= min(_MOST_CODES, rows // 100) and _have_gaps(available):
-        found = {"type": "enum", "values_from": "data"}  # codes: 8 and 9 beside answers of 1 to 5; marks in halves
+    elif kind is None and len(available) <= most and _are_codes(available, rows=rows, is_named=is_code):
+        # The largest says that they are whole numbers.
+        largest = {"maxval": max(0, *map(int, available))} if all(map(_WHOLE.fullmatch, available)) else {}
+        found = {"type": "enum", "values_from": "data", **largest}
     elif kind in ("integer", "float") or (kind is None and _are_numbers(available)):
         found = _find_range(kind, available)
     elif len(available) > most or (
@@ -215,6 +209,13 @@ def _fill(keys: Mapping[str, Any], cells: set[str], *, most: int, rows: int, is_
         blank["missing"] = sorted(marks)
     filled = {**keys, **found, **given, **blank, "domain_privacy": "waived"}
     return {key: filled[key] for key in KEYS if key in filled} if found else dict(keys)
+
+
+def _are_codes(cells: set[str], *, rows: int, is_named: bool) -> bool:
+    """Whether cells are codes rather than numbers: 01067 is no amount, nor is 9 beside 1 to 5, nor marks in halves."""
+    are_few = len(cells) <= min(_MOST_CODES, rows // 100)
+    are_named = is_named and all(map(str.isdigit, cells))
+    return are_named or _find_width(cells) > 0 or _have_parts(cells) or (are_few and _have_gaps(cells))
 
 
 def _find_marks(cells: set[str], *, most: int) -> set[str]:

@@ -30,7 +30,6 @@ _FEWEST_OTHERS = 20
 _TIMES_LESS = 4
 _NUMBERS = ("integer", "float")
 _UNITS = ("days", "hours", "minutes")
-_OF_DAY = {"hours": 24, "minutes": 1440}
 _ROUNDING = 1e-6
 # What a moment tells, and how that is written.
 _TELLING = {"year": "%Y", "month": "%m", "weekday": "%u", "hour": "%H", "day": "%Y-%m-%d"}
@@ -101,7 +100,7 @@ def _list_times(names: list[str], moments: list[tuple[str, str]], clocks: list[t
         passed = {unit: getattr((pl.col(late) - pl.col(soon)).dt, f"total_{unit}")() for unit in _UNITS}
         passed["full years"] = end.year() - begin.year() - (end.strftime("%m%d") < begin.strftime("%m%d"))
         if (late, soon) in clocks:
-            passed = {unit: passed[unit] % of_day for unit, of_day in _OF_DAY.items()}
+            passed = {"minutes": passed["minutes"] % 1440}
         for unit, name in product(passed, names):
             equal = passed[unit] == pl.col(name)
             tests[f"{quote(name)} is the {unit} from {quote(soon)} to {quote(late)}"] = equal.any() & equal.all()

@@ -155,7 +155,7 @@ def find_type(expression: RowExpression, types: Mapping[str, pl.DataType]) -> pl
     columns = {name: [None, _PROBES.get(kind)] for name, kind in types.items()}
     probe = pl.DataFrame(columns, schema=dict(types)) if types else pl.DataFrame([1, 2])
     try:
-        for sides in expression.sides:
+        for sides in reversed(expression.sides):  # what is inside of others first
             _check_kinds(sides, [probe.select(side.alias("")).dtypes[0] for side in sides])
         return expression.evaluate(probe).dtype
     except (pl.exceptions.PolarsError, TypeError):
@@ -174,7 +174,7 @@ def _check_kinds(sides: Sequence[pl.Expr], types: Sequence[pl.DataType]) -> None
         raise ConditionError(f"compares a time with a {other}; write DATE '...', TIMESTAMP '...' or INTERVAL '...'")
     advice: dict[type[pl.DataType], str] = {pl.Boolean: "is true or false: write it alone or after NOT"}
     if "number" in kinds:
-        advice[pl.String] = "is text, as an enum is unless its 'values' list whole numbers alone"
+        advice[pl.String] = "is text, as an enum is unless its 'values' are whole numbers, or 'maxval' says so"
     said = "".join(
         f"; {quote(side.meta.output_name())} {advice[found.base_type()]}"
         for side, found in zip(sides, types, strict=True)

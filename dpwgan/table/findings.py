@@ -108,8 +108,7 @@ def compare_header(header: Sequence[str], names: Collection[str], *, may_lack: C
     given = set(header)
     absent = [name for name in names if name not in given and name not in may_lack]
     if not known:
-        turned = "cells must be separated by commas; docs/specs.md (CSV) says how such a table is turned"
-        said = turned if is_unseparated(header) else "is it a header?"
+        said = "cells must be separated by commas (docs/specs.md, CSV)" if is_unseparated(header) else "is it a header?"
         raise DataError(f"The first line names none of the columns in the specs ({_list_names(absent)}): {said}")
     unknown = [name for name in header if name not in names]
     may_be_told = len(unknown) < len(known) and not any("\n" in name for name in unknown)

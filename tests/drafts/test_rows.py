@@ -245,6 +245,17 @@ def test_few_numbers_are_codes_when_there_are_others_between_them(cells, rows_of
 
 
 @pytest.mark.parametrize(
+    ("cells", "most"),
+    [(["1", "8"], 8), (["-8", "-2", "-1"], 0), (["01", "08"], None), (["1.0", "8.0"], None), (["1", "8.5"], None)],
+)
+def test_codes_that_are_whole_numbers_are_so_for_rules(cells, most):
+    specs, _, _ = fill_from_rows({}, [pl.DataFrame({"answer": cells * 100})])
+    more = {} if most is None else {"maxval": most}
+    assert specs == {"answer": {"type": "enum", "values_from": "data", **more, **WAIVED}}
+    parse_specs({**specs, **({} if most is None else {"rules": ["answer < 9"]})}, sha256="")
+
+
+@pytest.mark.parametrize(
     ("name", "found"),
     [("zip", "enum"), ("programmeCode", "enum"), ("Post-Code 2", "enum"), ("phone", "enum"), ("zipped", "integer")],
 )
@@ -255,11 +266,10 @@ def test_whole_numbers_are_codes_when_their_column_is_named_so(name, found):
 
 
 CODES = "codes? list those that there are, for others come out as well"
-FEW = "few numbers? list them, for others come out as well"
+FEW = "few values? list them, for others come out as well"
 SEVERAL = "several answers in a cell? make a column of each"
 MARKED = "numbers with other marks than a point?"
 ALIKE = "some differ in blanks or capitals alone: is one meant?"
-SPARSE = "few days? list them, or give a step, for others come out as well"
 
 
 @pytest.mark.parametrize(
@@ -293,9 +303,9 @@ SPARSE = "few days? list them, or give a step, for others come out as well"
         ("share", ["97%", "4%", "NA"], MARKED),
         ("share", ["NA", "-"], ""),
         ("answer", range(-2, 11), "below 0 for not available?"),
-        ("entry", [f"01.09.{year}" for year in range(2015, 2024)], SPARSE),
+        ("entry", [f"01.09.{year}" for year in range(2015, 2024)], FEW),
         ("entry", [f"{day}.9.2015" for day in range(1, 10)], ""),
-        ("entry", [f"{9 * month // 3}/{month}/2015" for month in range(1, 10)], SPARSE),
+        ("entry", [f"{9 * month // 3}/{month}/2015" for month in range(1, 10)], FEW),
     ],
 )  # fmt: skip
 def test_what_a_drafted_column_may_be_as_well_is_told(name, cells, doubt):
@@ -368,7 +378,7 @@ def test_whole_numbers_stay_open_when_each_row_has_its_own():
     number = [str(1_000 + row) for row in range(101)]
     specs, waived, why = fill_from_rows({}, [pl.DataFrame({"stay": number, "age": [number[0], *number[:-1]]})])
     assert (specs["stay"], waived) == ({"type": None}, ["age"])
-    assert why == {"stay": "names of rows? all differ"}
+    assert why == {"stay": "names of rows or free text? all differ"}
     kept = {"stay": {"type": "integer", "min": None, "max": None}}
     assert fill_from_rows(kept, [pl.DataFrame({"stay": number})])[1] == ["stay"]
 

@@ -156,8 +156,8 @@ FAULTS = {
     "no_header": (b"S3CRET,1\n1,2\n", DataError, "is it a header?"),
     "open_header": (b'a,b,"c\nS3CRET,1,"\n1,2,3\n', DataError, "do not have 1 of the names in the first line"),
     "half_a_header": (b"a,S3CRET\n1,2\n", DataError, "do not have 1 of the names in the first line"),
-    "semicolons": (b"a;b\nS3CRET;2\n", DataError, "cells must be separated by commas; docs/specs.md"),
-    "tabs": (b"a\tb\nS3CRET\t2\n", DataError, "cells must be separated by commas; docs/specs.md"),
+    "semicolons": (b"a;b\nS3CRET;2\n", DataError, "cells must be separated by commas (docs/specs.md"),
+    "tabs": (b"a\tb\nS3CRET\t2\n", DataError, "cells must be separated by commas (docs/specs.md"),
     "cut_gzip": (gzip.compress(b"a,b\nS3CRET,2\n" * 99)[:-20], TransferError, "cut short or damaged"),
     "damaged_gzip": (gzip.compress(b"a,b\n1,2\n")[:12] + b"????????????", TransferError, "cut short or damaged"),
 }

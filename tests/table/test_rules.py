@@ -193,7 +193,8 @@ TYPOS = ["word = 'X'", "'z' <> word", "word IN ('x', 'z')", "CASE word WHEN 'z' 
     [
         ("town > 1", "names 'town'"),
         ("age", "neither true nor false"),
-        ("word > 3", "kinds that do not go together; 'word' is text, as an enum is unless its 'values' list whole"),
+        ("(word > 3) = (age > 3)", "kinds that do not go together; 'word' is text"),
+        ("word > 3", "kinds that do not go together; 'word' is text, as an enum is unless its 'values' are whole"),
         ("smokes <> 'true' OR age > 1", "kinds that do not go together; 'smokes' is true or false: write it alone"),
         ("word = smokes", "'smokes' is true or false"),
         ("smokes BETWEEN 'A' AND 'Z'", "'smokes' is true or false"),

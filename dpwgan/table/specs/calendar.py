@@ -76,8 +76,8 @@ def _parse_later(keys: Keys, form: str, *, step: int, in_months: bool) -> LaterC
     is_plain = isinstance(earlier, CalendarColumn) and not isinstance(earlier, LaterColumn)
     if not isinstance(earlier, CalendarColumn) or not is_plain or (kind == "time") != (earlier.written == "time"):
         raise keys.refuse(
-            "'since' must name a date or datetime, or in a time a time, that is not told since another one; tell both "
-            "since the first, and give a rule on their order"
+            "'since' must name a date or datetime, or in a time a time, that is neither derived nor told since another "
+            "one; tell both since the first, and give a rule on their order"
         )
     if in_months or earlier.in_months:
         raise keys.refuse("'since' needs moments to the day or finer")
