@@ -247,8 +247,7 @@ def _find_range(kind: str | None, cells: set[str]) -> dict[str, Any]:
         return {}  # so many digits are a name rather than a number
     decimals = max(map(_count_decimals, numbers))
     if kind == "integer" or (kind is None and _are_whole(numbers)):
-        style = {"width": _find_width(cells), "decimals": decimals}
-        written = {key: digits for key, digits in style.items() if digits}  # 15400.0, as programs write beside blanks
+        written = {key: digits for key, digits in (("width", _find_width(cells)), ("decimals", decimals)) if digits}
         return {"type": "integer", "min": int(numbers[0]), "max": int(numbers[-1]), **written}
     decimals = max(0, min(decimals, _MOST_DECIMALS, _MOST_DIGITS - 1 - largest.adjusted()))
     return {"type": "float", "min": float(numbers[0]), "max": float(numbers[-1]), "decimals": decimals}

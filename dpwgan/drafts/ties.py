@@ -21,19 +21,16 @@ from dpwgan.table.specs.columns import parse_column
 from dpwgan.table.specs.keys import Keys
 
 _Key = TypeVar("_Key", bound=Hashable)
-_Told = tuple[str, str]  # what is told of a moment, or nothing of a code, and by which column
 # In fewer rows much is true by chance, in fewer of each year or code, and where fewer could have been otherwise.
 _FEWEST_ROWS = 100
 _FEWEST_EACH = 2
 _FEWEST_OTHERS = 20
 # How much less the time between two moments varies than they do, where the one is made of the other.
 _TIMES_LESS = 4
-_NUMBERS = ("integer", "float")
+_CODES, _NUMBERS = ("enum", "integer", "boolean"), ("integer", "float")
 _UNITS = ("days", "hours", "minutes")
-_ROUNDING = 1e-6
 # What a moment tells, and how that is written.
 _TELLING = {"year": "%Y", "month": "%m", "weekday": "%u", "hour": "%H", "day": "%Y-%m-%d"}
-# Columns side by side that may make one sum, such as shares of a hundred.
 _MOST_PARTS = 12
 # Rows that drop most of what is not so.
 _SOME = 1_000
@@ -41,8 +38,8 @@ _ALWAYS = {"min": "0001-01-01", "max": "9999-01-01"}
 
 
 def find_ties(draft: Mapping[str, Mapping[str, Any]], frames: Iterable[pl.DataFrame]) -> list[str]:
-    """Which moments are never before another's, and what follows from others, in words: from part of a moment or a
-    code, as the time between two moments, as a number.
+    """Which moments are never before another's, and what follows from others, in words: from part of a moment, a code
+    or a blank, as the time between two moments, as a number.
 
     `frames` goes over the rows, as string cells, and has all columns.
     """
@@ -53,30 +50,34 @@ def find_ties(draft: Mapping[str, Mapping[str, Any]], frames: Iterable[pl.DataFr
     clocks = [name for name in readers if name not in days]
     every = [*permutations(days, 2)]
     orders = {(late, soon): (pl.col(late) >= pl.col(soon)).all() for late, soon in every}
-    codes = [name for name, keys in known.items() if keys["type"] in ("enum", "integer") and "uuid" not in keys]
+    codes = [name for name, keys in known.items() if keys["type"] in _CODES and "uuid" not in keys]
     varied = [name for name, keys in known.items() if keys["type"] in _NUMBERS and keys.get("min") != keys.get("max")]
-    lengths = [name for name in codes if known[name]["type"] == "enum" or name in varied]
-    integers = [name for name in lengths if name in varied]
-    numbers = {**_list_times(lengths, every, [*permutations(clocks, 2)]), **_list_sums(integers, varied)}
-    cells = [name for name in known if name in codes or known[name]["type"] in ("boolean", "date")]
-    sources = [*product(_TELLING, days), *(("", name) for name in cells if name not in days)]
-    told: dict[_Told, pl.DataFrame] = {}
+    whole = [name for name in varied if name in codes]
+    numbers = {**_list_times(codes, every, [*permutations(clocks, 2)]), **_list_sums(whole, varied)}
+    blank = {name: pl.col(name).is_in(["", *map(str, keys.get("missing", ()))]) for name, keys in known.items()}
+    seen = [pl.when(~blank[name]).then(name).alias(quote(name)) for name in (*codes, *days)]
+    may_be = [name for name, keys in known.items() if "missing" in keys or "optional" in keys]
+    seen += [blank[name].cast(pl.String).alias(f"whether {quote(name)} is blank") for name in may_be]
+    told: dict[str, pl.DataFrame] | None = None
     ends: list[pl.DataFrame] = []
     rows = 0
     for frame in frames:
         rows += frame.height
         moments = pl.DataFrame([read_moments(frame[name], column) for name, column in readers.items()])
         orders = _keep(moments, orders)
-        cast_numbers = frame.select(pl.col({*lengths, *varied}).cast(pl.Float64, strict=False))
+        cast_numbers = frame.select(pl.col({*codes, *varied}).cast(pl.Float64, strict=False))
         numbers = _keep(pl.concat([cast_numbers, moments], how="horizontal"), numbers)
-        told = _keep_told(told, frame.select(pl.col(cells).replace("", None)), moments, sources=sources, rows=rows)
-        sources = [*told]
+        parts = [
+            moments[day].dt.strftime(form).alias(f"the {part} of {quote(day)}")
+            for day, (part, form) in product(days, _TELLING.items())
+        ]
+        told = _keep_told(told, frame.select(seen), parts, dates=[*map(quote, days)], rows=rows)
         values = moments.with_columns((pl.col(late) - pl.col(soon)).alias(f"{late}\0{soon}") for late, soon in every)
         ends += [values.min(), values.max()]
     if rows < _FEWEST_ROWS:
         return []
-    whole = pl.concat(ends)
-    low, high = whole.min().row(0, named=True), whole.max().row(0, named=True)
+    both = pl.concat(ends)
+    low, high = both.min().row(0, named=True), both.max().row(0, named=True)
     # What lies before all of the other says nothing, unless it is about as long before it in every row.
     spans = {name: high[name] - low[name] for name in low if low[name] is not None}
     ordered = [
@@ -89,7 +90,7 @@ def find_ties(draft: Mapping[str, Mapping[str, Any]], frames: Iterable[pl.DataFr
     # Of several others the last one stays, which is itself behind most.
     last = dict(sorted(ordered, key=lambda pair: behind[pair[1]]))
     said = [f"{quote(late)} is not before {quote(soon)}" for late, soon in last.items()]
-    return [*said, *_say_told(told), *numbers]
+    return [*said, *_say_told(told or {}), *numbers]
 
 
 def _list_times(names: list[str], moments: list[tuple[str, str]], clocks: list[tuple[str, str]]) -> dict[str, pl.Expr]:
@@ -116,39 +117,38 @@ def _list_sums(whole: list[str], numbers: list[str]) -> dict[str, pl.Expr]:
     for size in range(3, _MOST_PARTS + 1):
         for parts in zip(*(numbers[place:] for place in range(size)), strict=False):
             result = pl.sum_horizontal(parts, ignore_nulls=False)
-            listed = f"{', '.join(map(quote, parts[:-1]))} and {quote(parts[-1])}"
-            tests[f"the sum of {listed} is the same"] = result.max() - result.min() < _ROUNDING
+            tests[f"the sum of {', '.join(map(quote, parts))} is the same"] = result.max() - result.min() < 1e-6
     return tests
 
 
 def _keep_told(
-    told: Mapping[_Told, pl.DataFrame], cells: pl.DataFrame, moments: pl.DataFrame, *, sources: list[_Told], rows: int
-) -> dict[_Told, pl.DataFrame]:
-    """What sources with several rows of each value tell of cells, in the rows of before and these."""
+    told: Mapping[str, pl.DataFrame] | None, cells: pl.DataFrame, parts: list[pl.Series], *, dates: list[str], rows: int
+) -> dict[str, pl.DataFrame]:
+    """What parts of moments, and codes with several rows of each, tell of cells, in the rows of before and these."""
     kept = {}
-    for what, of in sources:
-        key = moments[of].dt.strftime(_TELLING[what]) if what else cells[of]
-        others = cells.drop(of, *(() if what else moments.columns), strict=False)
-        if _FEWEST_EACH * key.n_unique() > max(rows, _SOME):
+    codes = cells.drop(dates)
+    for key in (*parts, *codes):
+        if (told is not None and key.name not in told) or _FEWEST_EACH * key.n_unique() > max(rows, _SOME):
             continue
-        known = told.get((what, of))
-        if known is None:  # most of what is not so is seen in few rows
+        others = codes.drop(key.name) if key.name in codes.columns else cells
+        if told is None:  # most of what is not so is seen in few rows
             others = others.select(narrow(None, others.head(_SOME), key.head(_SOME)).columns[2:])
-        found = narrow(known, others, key)
+        found = narrow(None if told is None else told[key.name], others, key)
         if found.width > 2:
-            kept[what, of] = found
+            kept[key.name] = found
     return kept
 
 
-def _say_told(told: Mapping[_Told, pl.DataFrame]) -> Iterator[str]:
-    """What columns follow from, in words: from part of a moment, and from the code of fewest values."""
-    found: dict[tuple[str, bool], _Told] = {}
-    for (what, of), table in sorted(told.items(), key=lambda item: item[1].height):
+def _say_told(told: Mapping[str, pl.DataFrame]) -> Iterator[str]:
+    """What follows from others, in words: from part of a moment, and from the code of fewest values."""
+    found: dict[tuple[str, bool], str] = {}
+    for key, table in sorted(told.items(), key=lambda item: item[1].height):
         for name in table.columns[2:]:
-            if found.get((of, False)) != ("", name) and count_others(table, name) >= _FEWEST_OTHERS:
-                found.setdefault((name, bool(what)), (what, of))
-    for (name, _), (what, of) in found.items():
-        yield f"{quote(name)} follows from {f'the {what} of ' if what else ''}{quote(of)}"
+            is_own = key.endswith(f" {name}") or found.get((key, False)) == name
+            if not is_own and count_others(table, name) >= _FEWEST_OTHERS:
+                found.setdefault((name, key.startswith("the ")), key)
+    for (name, _), key in found.items():
+        yield f"{name} follows from {key}"
 
 
 def _choose_reader(name: str, keys: Mapping[str, Any]) -> CalendarColumn | None:

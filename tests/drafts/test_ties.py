@@ -65,9 +65,12 @@ def test_codes_are_told_to_follow_from_the_column_of_fewest_that_tell_them():
         "name": (CODES, [f"name of {row % 3}" if row % 4 else "" for row in ROWS]),
         "all": (CODES, ["a"] * len(ROWS)),
         "row": ({"type": "integer", "uuid": True}, list(map(str, ROWS))),
+        "note": ({"type": "text", "optional": True}, ["" if row % 3 else "x" for row in ROWS]),
+        "code": ({**CODES, "missing": ["9"]}, ["9" if row % 3 == 1 else str(row // 7 % 2) for row in ROWS]),
     }
     said = ["'name' follows from 'state'", "'state' follows from 'town'", "'town' follows from 'street'"]
-    assert say(**columns) == said
+    blank = [f"whether '{name}' is blank follows from 'state'" for name in ("note", "code")]
+    assert sorted(say(**columns)) == sorted([*said, *blank])
     rare: Column = (CODES, ["b" if town == "t3" else "a" for town in towns])
     assert say(rare=rare, town=columns["town"]) == []  # too few could have been otherwise
     assert say(state=columns["state"], row=(CODES, list(map(str, ROWS)))) == []  # each code has a row
@@ -96,9 +99,9 @@ def test_numbers_side_by_side_with_one_sum_are_told():
     shares = [[f"{row * part % 31 + 0.1:.1f}" for row in ROWS] for part in (7, 11)]
     rest = [f"{100 - float(one) - float(other):.1f}" for one, other in zip(*shares, strict=True)]
     columns: dict[str, Column] = {"a": (number, shares[0]), "b": (number, shares[1]), "c": (number, rest)}
-    assert say(**columns) == ["the sum of 'a', 'b' and 'c' is the same"]
+    assert say(**columns) == ["the sum of 'a', 'b', 'c' is the same"]
     assert say(a=columns["a"], x=(number, shares[0]), b=columns["b"], c=columns["c"]) == [
-        "the sum of 'x', 'b' and 'c' is the same"
+        "the sum of 'x', 'b', 'c' is the same"
     ]
     assert say(**{**columns, "c": (number, [*rest[:-1], "0.1"])}) == []
 
