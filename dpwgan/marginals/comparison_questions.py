@@ -154,14 +154,20 @@ def ask_for_comparisons(
         parents, expected, owners = find_parents(shares), expect(), {each.own for each in answers}
         left = [each for each in every if each.own not in owners and _is_free(parents, each)]
         left = [each for each in left if each.scales != PARTS or _are_of_one_power(expected[each])]
-        left += [each for each in every if any(_refines(each, known, parents) for known in shares)]
+        left += [
+            each for each in every if each not in answers and any(_refines(each, known, parents) for known in shares)
+        ]
         left = left or [each for each in answers if each in shares or _is_free(parents, each)] or every
         asked, answer = questions.ask({each: expected[each] for each in left})
         answers[asked].append(answer)
         mean, of_mean = np.mean(answers[asked], axis=0), stddev / math.sqrt(len(answers[asked]))
         # Rows that keep to earlier answers say nothing of what was expected without them.
         first = before.setdefault(asked, expected[asked])
-        found = (_find_parts if asked.scales == PARTS else _find_shares)(mean, first, stddev=of_mean)
+        if asked.scales == PARTS:
+            known = asked._replace(scales=POWERS) in answers
+            found = _find_parts(mean, first, stddev=of_mean, are_powers_known=known)
+        else:
+            found = _find_shares(mean, first, stddev=of_mean)
         totals = first.sum(axis=1, keepdims=True)
         if np.abs(found * totals - first).sum() / 2 >= _LEAST_MOVED * max(1.0, totals.sum()):
             shares = {each: own for each, own in shares.items() if each.own != asked.own} | {asked: found}
@@ -215,14 +221,19 @@ def _are_of_one_power(expected: Counts) -> bool:
     return bool(max(of_each) >= _OF_ONE_POWER * sum(of_each))
 
 
-def _find_parts(noisy: Counts, expected: Counts, *, stddev: float) -> Shares:
-    """The shares in each group, as many of each power of two as was expected, since that was asked for before.
+def _find_parts(noisy: Counts, expected: Counts, *, stddev: float, are_powers_known: bool) -> Shares:
+    """The shares in each group, as many of each power of two as was expected; or, where that is not known, of one.
 
     Shapes: `noisy` and `expected` (groups, width).
     """
+    of_powers = split_at_powers(expected)
+    masses = np.stack([own.sum(axis=1) for own in of_powers])
+    if not are_powers_known:
+        largest = masses.sum(axis=1).argmax()
+        masses = np.where(np.arange(len(masses))[:, np.newaxis] == largest, masses.sum(axis=0), 0.0)
     parts = [
-        own.sum(axis=1, keepdims=True) * _find_shares(counts, own, stddev=stddev)
-        for counts, own in zip(split_at_powers(noisy), split_at_powers(expected), strict=True)
+        mass[:, np.newaxis] * _find_shares(counts, own, stddev=stddev)
+        for mass, counts, own in zip(masses, split_at_powers(noisy), of_powers, strict=True)
     ]
     found = np.concatenate(parts, axis=1)
     found[found.sum(axis=1) <= 0] = 1.0

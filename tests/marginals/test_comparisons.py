@@ -509,13 +509,16 @@ def test_parts_of_a_power_hold_what_was_expected_of_it_and_stay_so_where_noise_e
     expected[:, PARTS + 8 : PARTS + 16] = 500.0
     exact[:, PARTS + 14] = 4_000.0
     expected[0, PARTS + 64 : PARTS + 96] = exact[0, PARTS + 64 : PARTS + 96] = 10.0
-    shares = questions._find_parts(exact + rng.normal(0, 30.0, exact.shape), expected, stddev=30.0)
+    find = partial(questions._find_parts, exact + rng.normal(0, 30.0, exact.shape), expected, stddev=30.0)
+    shares = find(are_powers_known=True)
     assert np.allclose(shares.sum(axis=1), 1.0, atol=1e-6)
     assert shares[:, PARTS + 14] == pytest.approx([4_000 / 4_320, 1.0], abs=1e-3)
     assert shares[0, PARTS + 64 : PARTS + 96] == pytest.approx(10 / 4_320, rel=1e-3)
+    # Where drafts alone say of which power gaps are, all are of that which most of them are of.
+    assert find(are_powers_known=False)[:, PARTS + 14] == pytest.approx(1.0, abs=1e-6)
     # Of nobody nothing is known.
     empty = np.zeros((1, 2 * PARTS + 1))
-    assert np.allclose(questions._find_parts(empty, empty, stddev=1.0), 1 / empty.size)
+    assert np.allclose(questions._find_parts(empty, empty, stddev=1.0, are_powers_known=True), 1 / empty.size)
 
 
 def test_the_same_is_asked_once_more_by_a_column_or_more_finely():
