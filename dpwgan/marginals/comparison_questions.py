@@ -63,6 +63,8 @@ _BLIND = 64
 _LEAST_STDDEVS, _MOST_HIDDEN = 3.0, 0.15
 # What would move a smaller share of rows is left alone: it would cost other columns more.
 _LEAST_MOVED = 0.05
+# What is said to lie between two moments does in so many rows, be it a step less or more.
+_LEAST_EXACT = 0.3
 # Gaps of which so many are of one power of two are told apart more finely at once.
 _OF_ONE_POWER = 0.9
 # What chance adds to squares of counts is their number times the noise's variance, and so many stddevs of that.
@@ -142,6 +144,8 @@ def ask_for_comparisons(
     labels = (COMPARISON_SELECTION_LABEL, COMPARISON_ANSWER_LABEL)
     questions = Questions(shapes, count, ledger=ledger, labels=labels)
     stddev = questions.stddev
+    # What lies between two moments is asked for where it is known how far these lie apart.
+    later = {each for each in every if coarsening.attributes[each.own].is_moment and len(each.others) > 1}
     shares, answers = dict[Comparison, Shares](), defaultdict[Comparison, list[Counts]](list)
     before = dict[Comparison, Counts]()
 
@@ -153,7 +157,9 @@ def ask_for_comparisons(
     for _ in range(times):
         parents, expected, owners = find_parents(shares), expect(), {each.own for each in answers}
         left = [each for each in every if each.own not in owners and _is_free(parents, each)]
-        left = [each for each in left if each.scales != PARTS or _are_of_one_power(expected[each])]
+        left = [
+            each for each in left if each not in later and (each.scales != PARTS or _are_of_one_power(expected[each]))
+        ]
         left += [
             each for each in every if each not in answers and any(_refines(each, known, parents) for known in shares)
         ]
@@ -169,7 +175,10 @@ def ask_for_comparisons(
         else:
             found = _find_shares(mean, first, stddev=of_mean)
         totals = first.sum(axis=1, keepdims=True)
-        if np.abs(found * totals - first).sum() / 2 >= _LEAST_MOVED * max(1.0, totals.sum()):
+        moved, total = np.abs(found * totals - first).sum() / 2, max(1.0, totals.sum())
+        # A moment is near another one and any small number.
+        is_exact = (found * totals)[:, asked.scales - 1 : asked.scales + 2].sum() >= _LEAST_EXACT * total
+        if moved >= _LEAST_MOVED * total and (is_exact or asked not in later):
             shares = {each: own for each, own in shares.items() if each.own != asked.own} | {asked: found}
         else:
             shares.pop(asked, None)
@@ -189,8 +198,9 @@ def _refines(asked: Comparison, known: Comparison, parents: Mapping[int, Sequenc
     Or against the same, by what another column says, or more finely.
     """
     others = {own: of_own for own, of_own in parents.items() if own != asked.own}
-    has_more = asked.scales != PARTS and asked.sides.how == SUM and set(known.others) < set(asked.others)
-    is_finer = known.scales == POWERS and asked == known._replace(scales=PARTS)
+    is_as_fine = known.scales == SIGNS == asked.scales or (known.scales != SIGNS and asked.scales == POWERS)
+    has_more = is_as_fine and asked.sides.how == SUM and set(known.others) < set(asked.others)
+    is_finer = known.scales != PARTS and asked == known._replace(scales=POWERS if known.scales == SIGNS else PARTS)
     is_parted = known.scales == POWERS and known.by == ALL and asked == known._replace(by=asked.by)
     return asked.own == known.own and (has_more or is_finer or is_parted) and asked != known and _is_free(others, asked)
 
