@@ -172,7 +172,8 @@ def fit_anchor(
             threads=threads,
         )
     else:
-        table.keep(MOMENTS_LABEL, ledger, lambda: measure_moments(table.rows, measured=table.measured, ledger=ledger))
+        measure = partial(measure_moments, table.rows, measured=table.measured, records=table.records, ledger=ledger)
+        table.keep(MOMENTS_LABEL, ledger, measure)
         logits = table.draw_codes(table.find_tree(), codes=codes, stddev=design.answer_stddev, rng=rng)
     generator = Mixture(layout.sizes, logits) if make_generator is None else make_generator(layout, logits)
     fit_on(
@@ -272,6 +273,7 @@ def _play_rounds(
     discriminator = QueryDiscriminator(
         table.rows,
         measured=table.measured,
+        records=table.records,
         most_ways=design.ways,
         most_cells=settings.most_cells,
         ledger=ledger,

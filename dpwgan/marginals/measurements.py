@@ -173,13 +173,9 @@ class MeasuredMarginals:
     Privacy: holds released numbers alone. A marginal measured twice keeps the mean weighted by precision.
     """
 
-    def __init__(self, views: Views, zeros: Zeros | None = None, *, records: float | None = None) -> None:
-        """Marginals are of `views`. `zeros` are cells known to be empty: whatever noise says of them is left out.
-
-        `records`: of how many rows answers are shares, as released counts say; None for the public n.
-        """
-        self.views, self.records = views, records
-        self.zeros = zeros or {}
+    def __init__(self, views: Views, zeros: Zeros | None = None) -> None:
+        """Marginals are of `views`. `zeros` are cells known to be empty: whatever noise says of them is left out."""
+        self.views, self.zeros = views, zeros or {}
         self._shares: dict[Marginal, npt.NDArray[np.float32]] = {}
         self._weights: dict[Marginal, npt.NDArray[np.float32]] = {}
         # The same in the order in which it is compared; None where an answer has come since.

@@ -28,15 +28,18 @@ def weigh_pairs(layout: GroupLayout) -> dict[tuple[int, int], float]:
     return dict(zip(pairs, weights.tolist(), strict=True))
 
 
-def measure_moments(rows: Rows[GroupedRows], *, measured: MeasuredMarginals, ledger: Ledger) -> list[Marginal]:
+def measure_moments(
+    rows: Rows[GroupedRows], *, measured: MeasuredMarginals, records: float, ledger: Ledger
+) -> list[Marginal]:
     """Releases every two-way marginal, each with noise by its weight, adds the answers to `measured`, and lists them.
 
+    `records`: of how many answers are shares.
     Privacy: a record adds 1 to one cell of each pair; times the weights, whose squares add to 1, it moves all of them
       together by 1 in L2 under zero-out, by sqrt(2) under replace-one: the reserved sensitivity is 1, whatever the
       weights, which are of released sizes.
     Raises: PrivacyError from the ledger.
     """
-    layout, records = rows.own.layout, measured.records or rows.records
+    layout = rows.own.layout
     weights = weigh_pairs(layout)
 
     def weigh() -> list[Counts]:

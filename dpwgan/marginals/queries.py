@@ -84,6 +84,7 @@ class QueryDiscriminator:
         rows: Rows[GroupedRows],
         *,
         measured: MeasuredMarginals,
+        records: float,
         most_ways: int,
         most_cells: int,
         ledger: Ledger,
@@ -92,12 +93,14 @@ class QueryDiscriminator:
     ) -> None:
         """Counts nothing yet: pairs are counted with the first question, larger marginals as they become candidates.
 
-        `most_ways`: attributes in a marginal, 2 or more; `most_cells`: no pair with more cells is a candidate, but for
-        those of the tree, and no larger marginal with more than a part of it. `prior` is held against each answer.
+        `records`: of how many answers are shares. `most_ways`: attributes in a marginal, 2 or more; `most_cells`: no
+        pair with more cells is a candidate, but for those of the tree, and no larger marginal with more than a part of
+        it. `prior` is held against each answer.
         """
         self._rows = rows
         self._layout = rows.own.layout
         self._measured = measured
+        self._records = records
         self._most_ways = most_ways
         self._most_cells = most_cells
         self._ledger = ledger
@@ -106,11 +109,6 @@ class QueryDiscriminator:
         self._threads = threads
         self._stddev = ledger.find(ANSWER_LABEL).stddev
         self._larger: dict[Marginal, Counts] = {}
-
-    @property
-    def records(self) -> float:
-        """The number of records that answers are shares of: public, or released."""
-        return self._measured.records or self._rows.records
 
     @functools.cached_property
     def _pairs(self) -> Counts:
@@ -299,7 +297,7 @@ class QueryDiscriminator:
     def _compare(self, counts: Counts, answers: Probabilities) -> list[Counts]:
         """How far answers are off, and what was expected, in counts. Shapes: all alike."""
         expected = answers.astype(np.float64)
-        expected *= self.records
+        expected *= self._records
         errors = counts - expected
         return [errors, expected]
 
@@ -322,10 +320,10 @@ class QueryDiscriminator:
 
         noisy = self._ledger.release(ANSWER_LABEL, count)
         if self._prior is not None:
-            self._prior.note(marginal, noisy.values / self.records)
-        centre, ordered = expected.astype(np.float64) * self.records, [self._views.ordered[view] for view in marginal]
+            self._prior.note(marginal, noisy.values / self._records)
+        centre, ordered = expected.astype(np.float64) * self._records, [self._views.ordered[view] for view in marginal]
         drawn, stddevs = denoise(noisy.values, centre, stddev=noisy.stddev, ordered=ordered)
-        self._measured.add(marginal, drawn / self.records, stddev=stddevs / self.records)
+        self._measured.add(marginal, drawn / self._records, stddev=stddevs / self._records)
 
 
 def limit_larger_cells(most_cells: int, *, attributes: int) -> int:

@@ -45,22 +45,19 @@ class ReleasedTable:
     """A table's groups and all marginals of them that were released.
 
     `zeros` are the cells that rules forbid, `implied` what else they leave empty; `measured` knows of both, and what
-    `absence` leaves empty, which says what columns are missing together. `prior` is a public table.
+    `absence` leaves empty, which says what columns are missing together. `prior` is a public table. Answers are shares
+    of so many `records`: the public number, or what released counts say.
     Privacy: all but `rows` is made of releases alone. `rows` are for further releases, never for the output.
     """
 
     coarsening: Coarsening
     measured: MeasuredMarginals
     rows: Rows[GroupedRows]
+    records: float
     zeros: Zeros = field(default_factory=dict)
     implied: Zeros = field(default_factory=dict)
     absence: Absence = field(default_factory=Absence)
     prior: PublicPrior | None = None
-
-    @property
-    def records(self) -> float:
-        """The number of records that answers are shares of: public, or released."""
-        return self.measured.records or self.rows.records
 
     @property
     def layout(self) -> GroupLayout:
@@ -201,16 +198,16 @@ def release_groups(
     one_ways = measure_one_ways(rows, plan, ledger=ledger, label=label)
     kinds = find_kinds(plan, rules) if rules else None
     merge = functools.partial(coarsen, one_ways, least_count=least_count, most_cells=most_groups, kinds=kinds)
-    coarsening, left = merge(records=rows.records), None
+    coarsening, records = merge(records=rows.records), float(rows.records)
     if any(rule.drops for rule in rules):
-        left = _estimate_records(coarsening, most=rows.records)
-        coarsening = merge(records=round(left))
+        records = _estimate_records(coarsening, most=rows.records)
+        coarsening = merge(records=round(records))
     coarsening = leave_out(coarsening, rules)
     groups = None if public is None else coarsening.to_groups(public)
     if groups is not None:
-        coarsening = _draw_towards_public(coarsening, groups, records=left or rows.records)
+        coarsening = _draw_towards_public(coarsening, groups, records=records)
     grouped = rows.derive(GROUPS, coarsening.to_document() | {"detailed": list(detailed)})
-    records, absence = left or rows.records, Absence(asked=absences)
+    absence = Absence(asked=absences)
     if absences and not ledger.journal.has_lost(_ABSENCE_ACT):
         ask = functools.partial(ask_for_absence, grouped, coarsening, records=records, times=absences)
         kept = ledger.keep(_ABSENCE_ACT, lambda: ask(ledger=ledger).pack(), dispensable=True)
@@ -219,11 +216,17 @@ def release_groups(
     implied = add_implied(zeros, coarsening.sizes)
     coarsening = tie(coarsening, join(implied, absence.find_zeros(with_first=True)))
     views = Views(grouped.own.layout, [attribute.ordered for attribute in plan.attributes])
-    measured = MeasuredMarginals(views, join(implied, absence.find_zeros()), records=left)
+    measured = MeasuredMarginals(views, join(implied, absence.find_zeros()))
     for attribute, (counts, stddevs) in enumerate(zip(coarsening.counts, coarsening.stddevs, strict=True)):
         measured.add((attribute,), counts / records, stddev=stddevs / records)
     table = ReleasedTable(
-        coarsening=coarsening, measured=measured, rows=grouped, zeros=zeros, implied=implied, absence=absence
+        coarsening=coarsening,
+        measured=measured,
+        rows=grouped,
+        records=records,
+        zeros=zeros,
+        implied=implied,
+        absence=absence,
     )
     if groups is None:
         return table

@@ -32,7 +32,7 @@ def measure(
 ) -> tuple[MeasuredMarginals, Watcher]:
     measured, watcher = MeasuredMarginals(Views(layout)), Watcher()
     ledger = open_ledger([plan_moments(noise_multiplier=noise_multiplier)], source=seed, observers=[watcher])
-    measure_moments(hold_groups(groups, layout), measured=measured, ledger=ledger)
+    measure_moments(hold_groups(groups, layout), measured=measured, records=len(groups), ledger=ledger)
     return measured, watcher
 
 

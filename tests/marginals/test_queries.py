@@ -50,14 +50,6 @@ LAYOUT = GroupLayout(SIZES)
 PAIRS = list(itertools.combinations(range(len(SIZES)), 2))
 
 
-class ZeroedOut(QueryDiscriminator):
-    """One whose last record is null: it adds nothing to any count, and the public number of records is as it was."""
-
-    @property
-    def records(self) -> int:
-        return len(self._rows.own.groups) + 1
-
-
 def make_discriminator(
     groups: npt.NDArray[np.int32],
     *,
@@ -69,16 +61,18 @@ def make_discriminator(
     answer_noise_multiplier: float = 2.0,
     source: NoiseSource | int = 0,
     watcher: Watcher | None = None,
-    kind: type[QueryDiscriminator] = QueryDiscriminator,
+    zeroed_out: int = 0,
     **more: Any,
 ) -> QueryDiscriminator:
+    """Beside the rows so many are `zeroed_out`: they add nothing to any count, and are counted as records."""
     limits = {"most_ways": 2, "most_cells": 100_000, "prior": None, "threads": 1, **more}
     measured = MeasuredMarginals(Views(layout, ordered)) if measured is None else measured
     for marginal in asked:
         measured.add(marginal, np.zeros([layout.sizes[attribute] for attribute in marginal]), stddev=1.0)
     lines = plan_queries(10_000, selection_epsilon=selection_epsilon, answer_noise_multiplier=answer_noise_multiplier)
     ledger = open_ledger(lines, source=source, observers=[] if watcher is None else [watcher])
-    return kind(hold_groups(groups, layout), measured=measured, ledger=ledger, **limits)
+    records = len(groups) + zeroed_out
+    return QueryDiscriminator(hold_groups(groups, layout), measured=measured, records=records, ledger=ledger, **limits)
 
 
 def ask_exactly(discriminator: QueryDiscriminator, shares: list[npt.NDArray], *, edges: int) -> list[Marginal]:
@@ -283,7 +277,7 @@ def test_scores_move_by_no_more_than_their_sensitivity_when_a_record_goes_or_cha
     asked = [tuple(sorted(rng.choice(5, 2, replace=False).tolist())) for _ in range(4)]
     more: dict[str, Any] = {"asked": asked, "most_ways": 4, "ordered": ordered}
     scores = ask_once(groups, probabilities, shares, **more)
-    without = ask_once(np.delete(groups, row, axis=0), probabilities, shares, kind=ZeroedOut, **more)
+    without = ask_once(np.delete(groups, row, axis=0), probabilities, shares, zeroed_out=1, **more)
     changed = replace_row(groups, row, by=rng.integers(0, SIZES))
     replaced = ask_once(changed, probabilities, shares, **more)
     assert len(scores) == len(without) == len(replaced) >= len(PAIRS)
@@ -305,7 +299,7 @@ def test_score_moves_by_its_sensitivity_when_a_cell_is_short_of_records(has_orde
     # Next to no noise: every error stands out of it.
     more: dict[str, Any] = {"answer_noise_multiplier": 1e-9, "ordered": [has_order] * len(SIZES)}
     scores = ask_once(groups, probabilities, shares, **more)
-    without = ask_once(groups[1:], probabilities, shares, kind=ZeroedOut, **more)
+    without = ask_once(groups[1:], probabilities, shares, zeroed_out=1, **more)
     changed = replace_row(groups, 0, by=[1, 0, 1, 1, 1])
     replaced = ask_once(changed, probabilities, shares, **more)
     groups_of_pairs = np.flatnonzero(without - scores > 0.75)
@@ -328,7 +322,7 @@ def test_scores_hold_their_sensitivity_when_the_table_is_large_and_wide(has_orde
     more: dict[str, Any] = {"layout": layout, "most_cells": 10**6, "ordered": [has_order] * 2}
     scores = ask_once(groups, probabilities, shares, **more)
     for row in (0, 77):
-        without = ask_once(np.delete(groups, row, axis=0), probabilities, shares, kind=ZeroedOut, **more)
+        without = ask_once(np.delete(groups, row, axis=0), probabilities, shares, zeroed_out=1, **more)
         assert np.abs(scores - without).max() <= SELECTION_SENSITIVITY
 
 
@@ -397,9 +391,15 @@ def test_first_question_is_where_a_public_table_is_most_wrong_and_moves_no_more_
     public[:, 1] = public[:, 0]
     shares = [count_marginal(groups, (attribute,), layout) / 400 for attribute in range(3)]
     prior, found = PublicPrior(public, Views(layout), one_ways=shares, stddev=0.01), []
-    for rows, kind in ((groups, QueryDiscriminator), (groups[:-1], ZeroedOut)):
+    for rows, zeroed_out in ((groups, 0), (groups[:-1], 1)):
         watch = Watcher()
-        more = {"layout": layout, "watcher": watch, "kind": kind, "prior": prior, "source": int(rng.integers(9))}
+        more = {
+            "layout": layout,
+            "watcher": watch,
+            "zeroed_out": zeroed_out,
+            "prior": prior,
+            "source": int(rng.integers(9)),
+        }
         discriminator = make_discriminator(rows, selection_epsilon=100.0, **more)
         assert ask_exactly(discriminator, shares, edges=1) == [(0, 1)]
         found.append(np.array(watch.scores[0]))
