@@ -17,6 +17,7 @@ import numpy.typing as npt
 from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
 from dpwgan.marginals.hanging import hangs_on, put_in_order
 from dpwgan.marginals.layout import Attribute
+from dpwgan.marginals.named_arrays import find_arrays, name_array
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.schema import DAYS
 
@@ -129,7 +130,7 @@ class Comparisons:
     def pack(self) -> dict[str, npt.NDArray[Any]]:
         """All of it as arrays by name."""
         return {
-            " ".join([asked.sides.how, *map(str, (asked.own, asked.by, *asked.others))]): shares
+            name_array(asked.sides.how, asked.own, asked.by, *asked.others): shares
             for asked, shares in self.shares.items()
         }
 
@@ -137,12 +138,8 @@ class Comparisons:
     def unpack(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> "Comparisons":
         """Takes what `pack` gave, among others."""
         found = {}
-        for name in arrays:
-            kind, *places = name.split()
-            if kind in _JOIN:
-                own, by, *others = map(int, places)
-                shares = arrays[name]
-                found[Comparison(Sides(own, tuple(others), kind), by, shares.shape[-1] // 2)] = shares
+        for how, (own, by, *others), shares in find_arrays(arrays, *_JOIN):
+            found[Comparison(Sides(own, tuple(others), how), by, shares.shape[-1] // 2)] = shares
         return cls(found)
 
     def is_sound(self, coarsening: Coarsening) -> bool:

@@ -24,6 +24,7 @@ from dpwgan.marginals.denoising import denoise, take_sums
 from dpwgan.marginals.draws import find_lifts, trade_cells
 from dpwgan.marginals.layout import Attribute
 from dpwgan.marginals.markov_tree import Edge
+from dpwgan.marginals.named_arrays import find_arrays, name_array
 from dpwgan.marginals.questions import Questions
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.encoded import EncodedTable
@@ -45,7 +46,7 @@ _LEAST_DAYS = 14
 # An answer is more than noise where squares of what it is off are so many stddevs more than noise has.
 _TOLD = 4.0
 
-_NAME = "days"
+_KIND = "days"
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,18 +67,12 @@ class DayLifts:
 
     def pack(self) -> dict[str, npt.NDArray[Any]]:
         """All of it as arrays by name."""
-        return {f"{_NAME} {own} {other}": lifts for (own, other), lifts in self.lifts.items()}
+        return {name_array(_KIND, *pair): lifts for pair, lifts in self.lifts.items()}
 
     @classmethod
     def unpack(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> "DayLifts":
         """Takes what `pack` gave, among others."""
-        lifts = dict[Edge, Lifts]()
-        for name in arrays:
-            kind, *places = name.split()
-            if kind == _NAME:
-                own, other = map(int, places)
-                lifts[own, other] = arrays[name]
-        return cls(lifts)
+        return cls({(own, other): lifts for _, (own, other), lifts in find_arrays(arrays, _KIND)})
 
     def is_sound(self, coarsening: Coarsening) -> bool:
         """Whether they fit the groups."""

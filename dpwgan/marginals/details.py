@@ -25,6 +25,7 @@ from dpwgan.marginals.hanging import hangs_on, put_in_order
 from dpwgan.marginals.loss import Probabilities
 from dpwgan.marginals.markov_tree import Edge
 from dpwgan.marginals.measurements import GroupedRows, answer_pairs
+from dpwgan.marginals.named_arrays import find_arrays, name_array
 from dpwgan.marginals.questions import Questions
 from dpwgan.marginals.settled import draw_to_columns
 from dpwgan.privacy.ledger import Ledger
@@ -61,21 +62,14 @@ class Details:
 
     def pack(self) -> dict[str, npt.NDArray[Any]]:
         """All of it as arrays by name."""
-        codes = {f"{_CODES} {attribute}": codes for attribute, codes in self.codes.items()}
-        return {**codes, **{f"{_LIFTS} {own} {other}": lifts for (own, other), lifts in self.lifts.items()}}
+        codes = {name_array(_CODES, attribute): codes for attribute, codes in self.codes.items()}
+        return codes | {name_array(_LIFTS, *pair): lifts for pair, lifts in self.lifts.items()}
 
     @classmethod
     def unpack(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> "Details":
         """Takes what `pack` gave, among others."""
-        codes, lifts = dict[int, Integers](), dict[Edge, Lifts]()
-        for name in arrays:
-            kind, *places = name.split()
-            if kind == _CODES:
-                codes[int(places[0])] = arrays[name]
-            elif kind == _LIFTS:
-                own, other = map(int, places)
-                lifts[own, other] = arrays[name]
-        return cls(codes, lifts)
+        codes = {attribute: codes for _, (attribute,), codes in find_arrays(arrays, _CODES)}
+        return cls(codes, {(own, other): lifts for _, (own, other), lifts in find_arrays(arrays, _LIFTS)})
 
     def is_sound(self, coarsening: Coarsening) -> bool:
         """Whether they fit the groups."""

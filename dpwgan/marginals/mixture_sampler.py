@@ -19,6 +19,7 @@ from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities
 from dpwgan.marginals.markov_tree import SystematicDraws
 from dpwgan.marginals.moves import Answers, count_moves, move_rows
+from dpwgan.marginals.named_arrays import find_arrays, name_array
 from dpwgan.marginals.zeros import Flags, Zeros
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.table.encoded import EncodedTable
@@ -146,9 +147,9 @@ class MixtureSampler:
     def save(self, directory: Path) -> None:
         """Writes the codes and the groups into an existing folder."""
         pairs = {
-            f"{kind} {left} {right}": cells
+            name_array(kind, *pair): cells
             for kind, of_pairs in ((_EMPTY, self.empty), (_BARRED, self.barred), (_ANSWER, self.answers))
-            for (left, right), cells in of_pairs.items()
+            for pair, cells in of_pairs.items()
         }
         within = {**self.details.pack(), **self.day_lifts.pack(), **self.comparisons.pack()}
         np.savez(directory / MIXTURE_FILE, probabilities=self.probabilities, **pairs, **within)
@@ -185,12 +186,15 @@ class MixtureSampler:
             for (left, right), shares in answers.items()
         ):
             raise InputError("the saved generator is damaged: its answers do not fit its columns, or do not add to 1")
-        if not details.is_sound(coarsening):
-            raise InputError("the saved generator is damaged: its codes within groups do not fit its columns")
-        if not day_lifts.is_sound(coarsening):
-            raise InputError("the saved generator is damaged: its kinds of days do not fit its columns")
-        if not comparisons.is_sound(coarsening):
-            raise InputError("the saved generator is damaged: its comparisons of numbers do not fit its columns")
+        known: list[tuple[Details | DayLifts | Comparisons, str]]
+        known = [
+            (details, "codes within groups"),
+            (day_lifts, "kinds of days"),
+            (comparisons, "comparisons of numbers"),
+        ]
+        for one, name in known:
+            if not one.is_sound(coarsening):
+                raise InputError(f"the saved generator is damaged: its {name} do not fit its columns")
         pairs: dict[str, Any] = {"empty": empty, "barred": barred, "answers": answers}
         within: dict[str, Any] = {"details": details, "day_lifts": day_lifts, "comparisons": comparisons}
         return cls(probabilities=probabilities, coarsening=coarsening, **pairs, **within)
@@ -198,9 +202,4 @@ class MixtureSampler:
 
 def _read_pairs(archive: Mapping[str, npt.NDArray[Any]], kind: str) -> dict[Marginal, npt.NDArray[Any]]:
     """The file's arrays of one kind, by the pair that each is about."""
-    found: dict[Marginal, npt.NDArray[Any]] = {}
-    for name in archive:
-        if name.startswith(kind):
-            _, left, right = name.split()
-            found[int(left), int(right)] = archive[name]
-    return found
+    return {(left, right): cells for _, (left, right), cells in find_arrays(archive, kind)}
