@@ -23,9 +23,8 @@ from dpwgan.marginals.comparisons import Comparisons, find_parents
 from dpwgan.marginals.day_lifts import DayLifts, ask_for_day_lifts, ask_for_first_day, pose_day_questions
 from dpwgan.marginals.details import Details, ask_for_details, find_codes
 from dpwgan.marginals.emptiness import find_empty
-from dpwgan.marginals.groups import GroupLayout, Marginal
+from dpwgan.marginals.groups import Edge, GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities, ReleasedLoss
-from dpwgan.marginals.markov_tree import Edge
 from dpwgan.marginals.mixture import CodeGenerator, FitProgress, Mixture, fit, fit_on
 from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.marginals.pairs import MOMENTS_LABEL, measure_moments

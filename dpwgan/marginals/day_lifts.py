@@ -22,8 +22,8 @@ from dpwgan.marginals.comparisons import find_groups
 from dpwgan.marginals.day_kinds import DAY_KINDS, NO_PLACES, DayKinds, find_day_kinds
 from dpwgan.marginals.denoising import denoise, take_sums
 from dpwgan.marginals.draws import find_lifts, trade_cells
+from dpwgan.marginals.groups import Edge
 from dpwgan.marginals.layout import Attribute
-from dpwgan.marginals.markov_tree import Edge
 from dpwgan.marginals.named_arrays import find_arrays, name_array
 from dpwgan.marginals.questions import Questions
 from dpwgan.privacy.ledger import Ledger

@@ -20,10 +20,9 @@ import numpy.typing as npt
 from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
 from dpwgan.marginals.denoising import draw_to_multiples
 from dpwgan.marginals.draws import find_lifts, trade_cells
-from dpwgan.marginals.groups import GroupLayout
+from dpwgan.marginals.groups import Edge, GroupLayout
 from dpwgan.marginals.hanging import hangs_on, put_in_order
 from dpwgan.marginals.loss import Probabilities
-from dpwgan.marginals.markov_tree import Edge
 from dpwgan.marginals.measurements import GroupedRows, answer_pairs
 from dpwgan.marginals.named_arrays import find_arrays, name_array
 from dpwgan.marginals.questions import Questions

@@ -80,3 +80,37 @@ def trade_cells(
     traded = cells.copy()
     traded[rising] = cells[had[(np.cumsum(counts) - counts)[drawn[rising]] + ranks % counts[drawn[rising]]]]
     return traded
+
+
+def draw_systematically(table: npt.NDArray[np.float64], groups: Integers, *, rng: np.random.Generator) -> Integers:
+    """Draws a category for every row from its group's distribution, as `SystematicDraws` does."""
+    return SystematicDraws(groups, count=len(table)).draw(table, rng=rng)
+
+
+class SystematicDraws:
+    """Draws for rows in groups, evenly spread within each group, from one table after the other.
+
+    Each row's category has the stated distribution; together the rows of a group hold each category as often as
+    expected, give or take one.
+    Source: Madow and Madow 1944 (systematic sampling).
+    """
+
+    def __init__(self, groups: Integers, *, count: int) -> None:
+        """Takes the group of every row, (n,), and how many groups there are."""
+        self._groups = groups
+        sizes = np.bincount(groups, minlength=count)
+        # Groups in order: in that order the search below goes from one end of its scale to the other.
+        self._rising = np.repeat(np.arange(count), sizes)
+        self._shares = 1.0 / np.maximum(sizes, 1)
+        firsts = np.cumsum(sizes) - sizes
+        ranks = np.arange(len(groups)) - firsts[self._rising]
+        self._begins = self._rising + ranks * self._shares[self._rising]
+
+    def draw(self, table: npt.NDArray[np.float64], *, rng: np.random.Generator) -> Integers:
+        """Draws a category for every row. Shapes: `table` (groups, categories), rows adding to 1; the result (n,)."""
+        # Rows within a group in random order, and groups in order: one sort instead of two.
+        order = np.argsort(self._groups + rng.random(len(self._groups)))
+        points = self._begins + (self._shares * rng.random(len(table)))[self._rising]
+        drawn = np.empty(len(order), np.int64)
+        drawn[order] = find_on_scale(table, self._rising, points)
+        return drawn

@@ -9,6 +9,8 @@ from dpwgan.table.encoded import Span
 
 Marginal = tuple[int, ...]
 """The attributes of a marginal, rising."""
+Edge = tuple[int, int]
+"""Two attributes."""
 
 
 class GroupLayout:

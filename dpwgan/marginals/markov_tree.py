@@ -12,11 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.marginals.absence import Absence
-from dpwgan.marginals.draws import find_on_scale
-from dpwgan.marginals.groups import GroupLayout
+from dpwgan.marginals.draws import draw_systematically
+from dpwgan.marginals.groups import Edge, GroupLayout
 from dpwgan.marginals.zeros import Zeros, join
 
-Edge = tuple[int, int]
 Floats = npt.NDArray[np.float64]
 
 _LEAST_PROBABILITY = 1e-6
@@ -162,39 +161,3 @@ def _leave_out(
     left = np.where(kept, rows, 0.0)
     left = np.where(left.sum(axis=1, keepdims=True) > 0, left, rows)
     return places, left / left.sum(axis=1, keepdims=True)
-
-
-def draw_systematically(
-    table: Floats, groups: npt.NDArray[np.int64], *, rng: np.random.Generator
-) -> npt.NDArray[np.int64]:
-    """Draws a category for every row from its group's distribution, as `SystematicDraws` does."""
-    return SystematicDraws(groups, count=len(table)).draw(table, rng=rng)
-
-
-class SystematicDraws:
-    """Draws for rows in groups, evenly spread within each group, from one table after the other.
-
-    Each row's category has the stated distribution; together the rows of a group hold each category as often as
-    expected, give or take one.
-    Source: Madow and Madow 1944 (systematic sampling).
-    """
-
-    def __init__(self, groups: npt.NDArray[np.int64], *, count: int) -> None:
-        """Takes the group of every row, (n,), and how many groups there are."""
-        self._groups = groups
-        sizes = np.bincount(groups, minlength=count)
-        # Groups in order: in that order the search below goes from one end of its scale to the other.
-        self._rising = np.repeat(np.arange(count), sizes)
-        self._shares = 1.0 / np.maximum(sizes, 1)
-        firsts = np.cumsum(sizes) - sizes
-        ranks = np.arange(len(groups)) - firsts[self._rising]
-        self._begins = self._rising + ranks * self._shares[self._rising]
-
-    def draw(self, table: Floats, *, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-        """Draws a category for every row. Shapes: `table` (groups, categories), rows adding to 1; the result (n,)."""
-        # Rows within a group in random order, and groups in order: one sort instead of two.
-        order = np.argsort(self._groups + rng.random(len(self._groups)))
-        points = self._begins + (self._shares * rng.random(len(table)))[self._rising]
-        drawn = np.empty(len(order), np.int64)
-        drawn[order] = find_on_scale(table, self._rising, points)
-        return drawn

@@ -15,9 +15,9 @@ from dpwgan.marginals.coarsening import Coarsening
 from dpwgan.marginals.comparisons import Comparisons
 from dpwgan.marginals.day_lifts import DayLifts
 from dpwgan.marginals.details import Details
+from dpwgan.marginals.draws import SystematicDraws
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities
-from dpwgan.marginals.markov_tree import SystematicDraws
 from dpwgan.marginals.moves import Answers, count_moves, move_rows
 from dpwgan.marginals.named_arrays import find_arrays, name_array
 from dpwgan.marginals.zeros import Flags, Zeros

@@ -4,6 +4,7 @@ Privacy: the public table is not protected. What is private comes in by releases
 weighted, and answers, against which it is held. So all of this is post-processing.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -109,26 +110,26 @@ class PublicPrior:
 
     def count_sums(self) -> int:
         """As `ReleasedLoss` has it: none where the table is not believed."""
-        loss = self._get_loss()
-        return 0 if loss is None else loss.count_sums()
+        return sum(loss.count_sums() for loss in self._list_losses())
 
     def add_up(self, codes: Codes, *, into: Sums) -> None:
         """As `ReleasedLoss` has it."""
-        loss = self._get_loss()
-        if loss is not None:
+        for loss in self._list_losses():
             loss.add_up(codes, into=into)
 
     def add_gradient(self, codes: Codes, means: Sums, sums: Sums, *, into: Probabilities) -> None:
         """As `ReleasedLoss` has it: nothing where the table is not believed."""
-        loss = self._get_loss()
-        if loss is not None:
+        for loss in self._list_losses():
             loss.add_gradient(codes, means, sums, into=into)
 
-    def _get_loss(self) -> MeasuredMarginals | None:
-        """All pairs as answers, each cell with the error that the answers so far have found, in proportion to it."""
+    def _list_losses(self) -> list[MeasuredMarginals]:
+        """All pairs as answers, each cell with the error that the answers so far have found, in proportion to it.
+
+        One loss; none where the table is not believed.
+        """
         agreement = self.agreement
         if not agreement:
-            return None
+            return []
         key = self.evidence.tobytes()
         if self._loss is None or self._loss[0] != key:
             found, product, square, noise, size = self.evidence.tolist()
@@ -137,12 +138,11 @@ class PublicPrior:
             spread = np.maximum(self.pairs, self._independent) + 1.0 / self._effective_rows
             stddevs = np.sqrt((error + 1.0 / self._effective_rows) * spread)
             loss = MeasuredMarginals(self._views)
-            for left in range(self._layout.attributes):
-                for right in range(left + 1, self._layout.attributes):
-                    cells = self._layout.get_slice(left), self._layout.get_slice(right)
-                    loss.add((left, right), pairs[cells], stddev=stddevs[cells])
+            for pair in itertools.combinations(range(self._layout.attributes), 2):
+                cells = self._layout.get_slice(pair[0]), self._layout.get_slice(pair[1])
+                loss.add(pair, pairs[cells], stddev=stddevs[cells])
             self._loss = key, loss
-        return self._loss[1]
+        return [self._loss[1]]
 
 
 def _weigh(groups: npt.NDArray[np.integer[Any]], one_ways: Sequence[Floats]) -> Floats:

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.marginals.denoising import OUTLIER, SPREAD, denoise
-from dpwgan.marginals.groups import Marginal
+from dpwgan.marginals.groups import Edge, Marginal
 from dpwgan.marginals.loss import Probabilities
-from dpwgan.marginals.markov_tree import Edge, Forest
+from dpwgan.marginals.markov_tree import Forest
 from dpwgan.marginals.measurements import (
     MARGINALS,
     PAIRS,

@@ -17,9 +17,9 @@ from dpwgan.marginals.absence import Absence
 from dpwgan.marginals.absence_questions import ask_for_absence
 from dpwgan.marginals.coarsening import GROUPS, Coarsening
 from dpwgan.marginals.forbidden import add_implied, find_kinds, find_zeros, leave_out, tie
-from dpwgan.marginals.groups import GroupLayout, Marginal
+from dpwgan.marginals.groups import Edge, GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities
-from dpwgan.marginals.markov_tree import Edge, draw_first_codes, find_strongest_tree
+from dpwgan.marginals.markov_tree import draw_first_codes, find_strongest_tree
 from dpwgan.marginals.measurements import GroupedRows, MeasuredMarginals, answer_marginal
 from dpwgan.marginals.merging import MOST_CELLS, coarsen
 from dpwgan.marginals.moves import Answers

@@ -6,8 +6,8 @@ import pytest
 
 from dpwgan.marginals import balance as balancing
 from dpwgan.marginals.balance import balance, count_sweeps, find_rows
+from dpwgan.marginals.draws import SystematicDraws
 from dpwgan.marginals.groups import GroupLayout
-from dpwgan.marginals.markov_tree import SystematicDraws
 from dpwgan.marginals.zeros import Zeros
 from tests.marginals.groups import count_by_loop
 

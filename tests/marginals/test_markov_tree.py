@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpwgan.marginals.absence import Absence
-from dpwgan.marginals.groups import GroupLayout
-from dpwgan.marginals.markov_tree import Edge, Forest, draw_first_codes, draw_systematically, find_strongest_tree
+from dpwgan.marginals.draws import draw_systematically
+from dpwgan.marginals.groups import Edge, GroupLayout
+from dpwgan.marginals.markov_tree import Forest, draw_first_codes, find_strongest_tree
 from dpwgan.marginals.mixture import Mixture
 from tests.counts import count_marginal
 from tests.marginals.groups import are_joined, make_groups
