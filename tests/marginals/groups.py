@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,35 +38,42 @@ def make_probabilities(codes: int, *, sizes: Sequence[int], seed: int) -> npt.ND
 
 def make_halves(spans: tuple[Span, ...], *, cells: Sequence[int]) -> Coarsening:
     """Puts each attribute's cells into two groups, the lower half and the upper one."""
-    parts = [
-        AttributeGroups(
-            cells=count,
-            starts=np.array([0, count // 2]),
-            groups=np.arange(2, dtype=np.int32),
-            weights=np.ones(2),
-            probabilities=np.full(2, 0.5),
-            counts=np.ones(2),
-            stddevs=np.ones(2),
-        )
-        for count in cells
-    ]
-    return Coarsening(spans=spans, parts=tuple(parts))
+    return Coarsening(spans=spans, parts=tuple(make_part([0, count // 2], cells=count) for count in cells))
+
+
+def make_part(
+    starts: npt.ArrayLike,
+    *,
+    cells: int,
+    groups: npt.ArrayLike | None = None,
+    weights: Floats | None = None,
+    counts: npt.ArrayLike | None = None,
+    stddev: float = 1.0,
+    **more: Any,
+) -> AttributeGroups:
+    """Intervals of cells that begin so, each a group by itself unless it is said; groups alike, and what is in them."""
+    first = np.asarray(starts)
+    of_intervals = np.arange(len(first)) if groups is None else np.asarray(groups)
+    sizes = np.bincount(of_intervals)
+    held = np.ones(len(sizes)) if counts is None else np.asarray(counts, float)
+    return AttributeGroups(
+        cells=cells,
+        starts=first,
+        groups=of_intervals.astype(np.int32),
+        weights=1.0 / sizes[of_intervals] if weights is None else weights,
+        probabilities=held / held.sum(),
+        counts=held,
+        stddevs=np.full(len(sizes), stddev),
+        **more,
+    )
 
 
 def group_codes(cells: npt.NDArray[np.integer], groups: npt.NDArray[np.integer], *, stddev: float) -> AttributeGroups:
     """Codes in groups, as often as the cells of rows have them. Shapes: `groups` (codes,), none without a row."""
     counts = np.bincount(cells, minlength=len(groups)).astype(float)
-    sums = np.bincount(groups, counts)
-    return AttributeGroups(
-        cells=len(groups),
-        starts=np.arange(len(groups)),
-        groups=groups.astype(np.int32),
-        weights=counts / sums[groups],
-        probabilities=sums / sums.sum(),
-        counts=sums,
-        stddevs=np.full(len(sums), stddev),
-        codes=len(groups),
-    )
+    sums, many = np.bincount(groups, counts), len(groups)
+    more = {"weights": counts / sums[groups], "counts": sums, "stddev": stddev, "codes": many}
+    return make_part(np.arange(many), cells=many, groups=groups, **more)
 
 
 def replace_row(groups: npt.NDArray[np.int32], row: int, *, by: Sequence[int]) -> npt.NDArray[np.int32]:
@@ -156,16 +164,10 @@ def coarsen(encoded: EncodedTable, *, block: int = 100) -> Coarsening:
         starts = np.concatenate([np.arange(attribute.codes), attribute.codes + levels])
         cells = attribute.find_cells(encoded)
         counts = np.bincount(np.searchsorted(starts, cells, side="right") - 1, minlength=len(starts)) + 1e-6
-        parts.append(
-            AttributeGroups(
-                cells=attribute.cells,
-                starts=starts,
-                groups=np.arange(len(starts), dtype=np.int32),
-                weights=np.ones(len(starts)),
-                probabilities=counts / counts.sum(),
-                counts=counts,
-                stddevs=np.ones(len(starts)),
-                codes=attribute.codes,
-            )
-        )
+        parts.append(make_part(starts, cells=attribute.cells, counts=counts, codes=attribute.codes))
     return Coarsening(spans=encoded.spans, parts=tuple(parts))
+
+
+def draw_of_groups(encoded: EncodedTable, coarsening: Coarsening, *, seed: int = 7) -> EncodedTable:
+    """Rows of the same groups: those of a fit that knows all of them."""
+    return coarsening.to_encoded(coarsening.to_groups(encoded), rng=np.random.default_rng(seed))

@@ -14,7 +14,7 @@ from scipy import optimize, stats
 
 from dpwgan.errors import DpwganError, InputError, UsageError
 from dpwgan.marginals import merging
-from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
+from dpwgan.marginals.coarsening import Coarsening
 from dpwgan.marginals.day_kinds import DayKinds
 from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.merging import _join_neighbours, _merge_neighbours, _take_likely, coarsen
@@ -25,6 +25,7 @@ from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.schema import CategoricalColumn, Column, NumericColumn, Schema
 from dpwgan.table.specs import parse_specs
+from tests.marginals.groups import make_part
 from tests.marginals.tables import COLUMNS, SCHEMA, make_encoded, measure_one_ways
 
 FALSE_ALARM = 1e-6
@@ -401,17 +402,8 @@ def test_what_lies_beyond_a_cut_tells_a_density_where_noise_may_have_emptied_wha
 def test_odds_of_cells_are_how_often_they_are_drawn(has_odds):
     """A code and two groups of days, of which one has two intervals."""
     kinds = DayKinds(first_day=0, levels=60, places=(False,) * 3, odds=np.array([1, 2, 1, 1, 3, 0.1, 0.1, 1, 1, 1]))
-    part = AttributeGroups(
-        cells=61,
-        codes=1,
-        starts=np.array([0, 1, 21, 22]),
-        groups=np.array([0, 1, 2, 1], np.int32),
-        weights=np.array([1.0, 0.25, 1.0, 0.75]),
-        probabilities=np.array([0.2, 0.5, 0.3]),
-        counts=np.ones(3),
-        stddevs=np.ones(3),
-        odds=kinds if has_odds else None,
-    )
+    weights, odds = np.array([1.0, 0.25, 1.0, 0.75]), kinds if has_odds else None
+    part = make_part([0, 1, 21, 22], cells=61, groups=[0, 1, 2, 1], weights=weights, codes=1, odds=odds)
     cells = np.arange(61)
     sizes = np.bincount(part.find_groups(cells))
     drawn = part.draw_cells(np.full(400_000, 1, np.int32), rng=np.random.default_rng(0))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
+from dpwgan.marginals.coarsening import Coarsening
 from dpwgan.marginals.forbidden import add_implied, find_kinds, find_zeros, leave_out, tie
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.layout import lay_out_attributes
@@ -18,29 +18,16 @@ from dpwgan.marginals.views import Views
 from dpwgan.marginals.zeros import ForbiddenMass, Zeros, mask
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.specs import parse_specs
-from tests.marginals.groups import add_up_gradients, answer_by_loop, find_slope
+from tests.marginals.groups import add_up_gradients, answer_by_loop, find_slope, make_part
 
 
 def lay_out(columns: dict[str, Any], rules: list[Any], cuts: dict[str, list[int]]) -> tuple[Coarsening, TableEncoder]:
     """Groups that begin at the given cells of each column, every cell of a group as likely."""
     schema = parse_specs({**columns, "rules": rules}, sha256="")
     encoder = TableEncoder(schema, list(columns))
-    parts = []
-    for attribute in lay_out_attributes(encoder.spans):
-        starts = np.array(cuts[attribute.column])
-        many = len(starts)
-        parts.append(
-            AttributeGroups(
-                cells=attribute.cells,
-                starts=starts,
-                groups=np.arange(many, dtype=np.int32),
-                weights=np.ones(many),
-                probabilities=np.full(many, 1 / many),
-                counts=np.ones(many),
-                stddevs=np.ones(many),
-            )
-        )
-    return Coarsening(spans=encoder.spans, parts=tuple(parts)), encoder
+    attributes = lay_out_attributes(encoder.spans)
+    parts = tuple(make_part(cuts[attribute.column], cells=attribute.cells) for attribute in attributes)
+    return Coarsening(spans=encoder.spans, parts=parts), encoder
 
 
 LONG = {"type": "integer", "min": 0, "max": 99_999}

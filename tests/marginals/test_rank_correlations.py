@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpwgan.marginals import rank_correlations as ranking
-from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
+from dpwgan.marginals.coarsening import Coarsening
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.rank_correlations import (
@@ -29,7 +29,14 @@ from dpwgan.privacy.events import Gaussian
 from dpwgan.table.encoded import lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema
 from tests.ledgers import Watcher, open_ledger
-from tests.marginals.groups import add_up_gradients, find_slope, make_groups, make_probabilities, replace_row
+from tests.marginals.groups import (
+    add_up_gradients,
+    find_slope,
+    make_groups,
+    make_part,
+    make_probabilities,
+    replace_row,
+)
 from tests.normal_law import has_variance
 from tests.rows import hold_groups
 
@@ -225,26 +232,13 @@ def test_columns_with_an_order_are_numbers_rising_codes_and_those_of_two_codes()
 
 
 def test_ranks_rise_are_nought_in_the_mean_and_nought_where_there_is_nothing():
-    def part(starts: list[int], groups: list[int], shares: list[float], cells: int, codes: int = 0) -> AttributeGroups:
-        weights = 1.0 / np.bincount(groups)[groups]
-        return AttributeGroups(
-            cells=cells,
-            starts=np.array(starts),
-            groups=np.array(groups, np.int32),
-            weights=weights,
-            probabilities=np.array(shares),
-            counts=np.array(shares),
-            stddevs=np.ones(len(shares)),
-            codes=codes,
-        )
-
     parts = (
-        part([0, 1, 31, 51], [0, 1, 2, 3], [0.2, 0.4, 0.3, 0.1], 101, 1),
+        make_part([0, 1, 31, 51], counts=[0.2, 0.4, 0.3, 0.1], cells=101, codes=1),
         # The middle answer shares a group with the one above it.
-        part([0, 1, 2, 3], [0, 1, 1, 2], [0.3, 0.4, 0.3], 4),
-        part([0, 1], [0, 1], [0.9, 0.1], 2),
-        part([0, 1, 2], [0, 1, 2], [0.2, 0.3, 0.5], 3),
-        part([0], [0], [1.0], 1),
+        make_part([0, 1, 2, 3], groups=[0, 1, 1, 2], counts=[0.3, 0.4, 0.3], cells=4),
+        make_part([0, 1], counts=[0.9, 0.1], cells=2),
+        make_part([0, 1, 2], counts=[0.2, 0.3, 0.5], cells=3),
+        make_part([0], cells=1),
     )
     coarsening = Coarsening(spans=SPANS, parts=parts)
     ranks = rank_groups(coarsening, [0, 1, 2])
