@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from dpwgan.marginals import one_ways
+from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.one_ways import OneWayPlan, OneWays
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.table.encoded import EncodedTable, choose_number_type, lay_out_spans
+from dpwgan.table.encoded import EncodedTable, Span, choose_number_type, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, Column, NumericColumn, Schema
 from tests.ledgers import open_ledger
 from tests.rows import hold
@@ -57,6 +59,19 @@ def make_encoded(
             if span.role == "available":
                 available = codes[:, span.source] == span.categories - 1
     return EncodedTable(codes=codes, numbers=numbers, spans=spans)
+
+
+def write_cells(spans: tuple[Span, ...], *cells: npt.NDArray[np.int64]) -> EncodedTable:
+    """Rows of these cells, one array for each attribute."""
+    encoded = EncodedTable.make_empty(spans, len(cells[0]))
+    for attribute, own in zip(lay_out_attributes(spans), cells, strict=True):
+        attribute.put_cells(own, into=encoded)
+    return encoded
+
+
+def read_cells(encoded: EncodedTable) -> list[npt.NDArray[np.int64]]:
+    """The cell of every row in each attribute."""
+    return [attribute.find_cells(encoded) for attribute in lay_out_attributes(encoded.spans)]
 
 
 def replace_first_row(encoded: EncodedTable, other: EncodedTable) -> EncodedTable:

@@ -38,7 +38,8 @@ from dpwgan.table.calendar import DAY, SECOND, CalendarColumn
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, Column, NumericColumn, Schema
 from tests.ledgers import Watcher, open_ledger
-from tests.marginals.groups import coarsen
+from tests.marginals.groups import coarsen, draw_of_groups
+from tests.marginals.tables import read_cells, write_cells
 from tests.rows import hold
 
 Levels = npt.NDArray[np.int64]
@@ -71,10 +72,7 @@ ATTRIBUTES = lay_out_attributes(SPANS)
 
 def write(pay: Levels, extra: Levels, total: Levels, kind: Levels) -> EncodedTable:
     """Rows of these numbers; where extra is below 0 it is missing."""
-    encoded = EncodedTable.make_empty(SPANS, len(pay))
-    for place, cells in ((PAY, pay), (EXTRA, extra + 2), (TOTAL, total + 10), (KIND, kind)):
-        ATTRIBUTES[place].put_cells(np.where(cells < 0, 0, cells) if place == EXTRA else cells, into=encoded)
-    return encoded
+    return write_cells(SPANS, pay, np.maximum(extra + 2, 0), total + 10, kind)
 
 
 def make_payroll(records: int, *, seed: int = 0) -> EncodedTable:
@@ -92,11 +90,6 @@ def read(encoded: EncodedTable) -> dict[int, Levels]:
         place: ATTRIBUTES[place].find_cells(encoded) - ATTRIBUTES[place].codes - ATTRIBUTES[place].zero_level
         for place in (PAY, EXTRA, TOTAL)
     }
-
-
-def draw_of_groups(encoded: EncodedTable, coarsening: Coarsening, *, seed: int = 7) -> EncodedTable:
-    """Rows of the same groups: those of a fit that knows all of them."""
-    return coarsening.to_encoded(coarsening.to_groups(encoded), rng=np.random.default_rng(seed))
 
 
 def ask(
@@ -387,16 +380,13 @@ def test_days_and_a_number_that_counts_both_ends_are_a_day_off_in_all_rows():
     spans = lay_out_spans(make_schema(begin, end, make_number("days", most=199)))
     rng = np.random.default_rng(0)
     first, days = rng.integers(0, 800, 6_000), rng.integers(1, 120, 6_000)
-    encoded = EncodedTable.make_empty(spans, len(days))
-    facts = lay_out_attributes(spans)
-    for attribute, cells in zip(facts, (first, first + days - 1, days), strict=True):
-        attribute.put_cells(cells, into=encoded)
+    encoded = write_cells(spans, first, first + days - 1, days)
     coarsening = coarsen(encoded, block=30)
     known = ask(encoded, coarsening=coarsening, numbers=(0, 1, 2), times=2)
     assert list(known.shares) == [compare(1, (0, 2), scales=POWERS)]
     drawn = draw_of_groups(encoded, coarsening)
     known.redraw(drawn, coarsening, rng=rng)
-    begins, ends, lengths = (attribute.find_cells(drawn) for attribute in facts)
+    begins, ends, lengths = read_cells(drawn)
     assert np.mean(ends == begins + lengths - 1) > 0.98
 
 
@@ -409,15 +399,13 @@ def test_a_payslip_adds_up_twice_where_groups_are_too_wide_to_show_small_parts(s
     gross = base + bonus
     social, tax = gross // 5, rng.integers(20, 400, 6_000)
     numbers = [base, bonus, gross, social, tax, gross - social - tax]
-    encoded, facts = EncodedTable.make_empty(spans, 6_000), lay_out_attributes(spans)
-    for attribute, cells in zip(facts, numbers, strict=True):
-        attribute.put_cells(cells, into=encoded)
+    encoded = write_cells(spans, *numbers)
     coarsening = coarsen(encoded, block=500)
     known = ask(encoded, coarsening=coarsening, numbers=tuple(range(6)), times=5, noise=10.0, seed=seed)
     drawn = draw_of_groups(encoded, coarsening)
 
     def check() -> tuple[float, float]:
-        base, bonus, gross, social, tax, net = (attribute.find_cells(drawn) for attribute in facts)
+        base, bonus, gross, social, tax, net = read_cells(drawn)
         return float(np.mean(gross == base + bonus)), float(np.mean(gross == social + tax + net))
 
     assert max(check()) < 0.02
@@ -437,10 +425,7 @@ def test_moments_are_as_much_later_as_a_number_says_where_groups_are_too_wide_to
     spans = lay_out_spans(make_schema(begin, end, *numbers))
     rng = np.random.default_rng(0)
     begins, lengths = rng.integers(0, steps - 99, 6_000), rng.geometric(0.2, 6_000).clip(1, 99)
-    encoded = EncodedTable.make_empty(spans, len(lengths))
-    facts = lay_out_attributes(spans)
-    for attribute, cells in zip(facts, (begins, begins + lengths, rng.integers(0, 100, 6_000), lengths), strict=True):
-        attribute.put_cells(cells, into=encoded)
+    encoded = write_cells(spans, begins, begins + lengths, rng.integers(0, 100, 6_000), lengths)
     coarsening = coarsen(encoded, block=60)
     alone, right = compare(1, (0,), scales=POWERS), compare(1, (0, 3), scales=POWERS)
     every = set(questions._list_candidates(draw_of_groups(encoded, coarsening), coarsening, (0, 1), 6_000))
@@ -449,7 +434,7 @@ def test_moments_are_as_much_later_as_a_number_says_where_groups_are_too_wide_to
     assert list(known.shares) == [right]
     drawn = draw_of_groups(encoded, coarsening)
     known.redraw(drawn, coarsening, rng=rng)
-    first, last, _, length = (attribute.find_cells(drawn) for attribute in facts)
+    first, last, _, length = read_cells(drawn)
     assert np.mean(last == first + length) > 0.98
 
 
@@ -459,14 +444,12 @@ def ask_how_much_later(gaps: Levels, kind: Levels, *, times: int, seed: int = 0)
     spans = lay_out_spans(make_schema(begin, end, SCHEMA.columns[KIND]))
     rng = np.random.default_rng(seed)
     begins = rng.integers(0, 1_500, len(gaps))
-    encoded, facts = EncodedTable.make_empty(spans, len(gaps)), lay_out_attributes(spans)
-    for attribute, cells in zip(facts, (begins, begins + gaps, kind), strict=True):
-        attribute.put_cells(cells, into=encoded)
+    encoded = write_cells(spans, begins, begins + gaps, kind)
     coarsening = coarsen(encoded, block=60)
     known = ask(encoded, coarsening=coarsening, numbers=(0, 1), times=times, noise=20.0, seed=seed)
     drawn = draw_of_groups(encoded, coarsening)
     known.redraw(drawn, coarsening, rng=rng)
-    first, last, kinds = (attribute.find_cells(drawn) for attribute in facts)
+    first, last, kinds = read_cells(drawn)
     return last - first, kinds, known
 
 
@@ -561,18 +544,15 @@ def test_days_that_nobody_has_are_not_made_by_how_far_others_lie():
     begins = rng.integers(0, 900, 20_000)
     ends = begins + np.where(rng.random(20_000) < 0.4, 0, rng.integers(0, 60, 20_000))
     ends += np.array([0, 0, 2, 1, 0, 0, 0])[ends % 7]  # the first of January 1970 was a Thursday
-    encoded = EncodedTable.make_empty(spans, len(begins))
-    facts = lay_out_attributes(spans)
-    for attribute, cells in zip(facts, (begins, ends), strict=True):
-        attribute.put_cells(cells, into=encoded)
+    encoded = write_cells(spans, begins, ends)
     coarsening = coarsen(encoded, block=30)
     odds = np.where(np.isin(np.arange(DAY_KINDS), (5, 6)), 1e-6, 1.4)
-    kinds = DayKinds(first_day=0, levels=facts[1].levels, places=(False,) * 3, odds=odds)
+    kinds = DayKinds(first_day=0, levels=lay_out_attributes(spans)[1].levels, places=(False,) * 3, odds=odds)
     coarsening = replace(coarsening, parts=(coarsening.parts[0], replace(coarsening.parts[1], odds=kinds)))
     shares = np.bincount(tell_apart(ends - begins, POWERS), minlength=2 * POWERS + 1)[np.newaxis] / len(begins)
     drawn = draw_of_groups(encoded, coarsening)
     Comparisons({compare(1, (0,), scales=POWERS): shares.astype(np.float32)}).redraw(drawn, coarsening, rng=rng)
-    first, last = (attribute.find_cells(drawn) for attribute in facts)
+    first, last = read_cells(drawn)
     assert np.mean(np.isin(last % 7, (2, 3))) < 0.02
     found = np.bincount(tell_apart(last - first, POWERS), minlength=2 * POWERS + 1) / len(begins)
     assert np.abs(found - shares).max() < 0.01
@@ -628,10 +608,7 @@ def test_rows_add_up_or_multiply_whatever_the_decimals(how):
     spans = lay_out_spans(make_schema(make_number("own", most=300), *columns))
     rng = np.random.default_rng(0)
     own, paid = rng.integers(0, 200 if how == SUM else 15, 6_000), rng.integers(0, 30_000, 6_000)
-    encoded = EncodedTable.make_empty(spans, len(own))
-    facts = lay_out_attributes(spans)
-    for attribute, cells in zip(facts, (own, paid + 100 * own if how == SUM else own * paid, paid), strict=True):
-        attribute.put_cells(cells, into=encoded)
+    encoded = write_cells(spans, own, paid + 100 * own if how == SUM else own * paid, paid)
     fine, coarse = coarsen(encoded, block=5), coarsen(encoded, block=1_000)
     coarsening = replace(coarse, parts=(fine.parts[0], *coarse.parts[1:]))
     known = ask(encoded, coarsening=coarsening, numbers=(0, 1, 2))
@@ -640,7 +617,7 @@ def test_rows_add_up_or_multiply_whatever_the_decimals(how):
     assert not Comparisons({compare(0, (1,)): np.full((1, 3), 1 / 3, np.float32)}).is_sound(coarsening)
     drawn = draw_of_groups(encoded, coarsening)
     known.redraw(drawn, coarsening, rng=rng)
-    whole, loss, rest = (attribute.find_cells(drawn) for attribute in facts)
+    whole, loss, rest = read_cells(drawn)
     assert np.mean(loss == (rest + 100 * whole if how == SUM else rest * whole)) > 0.99
 
 

@@ -19,9 +19,9 @@ from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.merging import coarsen
 from dpwgan.marginals.number_tree import Intervals
 from dpwgan.marginals.one_ways import count_round_steps, plan_one_ways
-from dpwgan.table.encoded import EncodedTable, lay_out_spans
+from dpwgan.table.encoded import lay_out_spans
 from dpwgan.table.specs import parse_specs
-from tests.marginals.tables import measure_one_ways
+from tests.marginals.tables import measure_one_ways, write_cells
 
 FIRST = datetime.date(2019, 2, 20)
 FIRST_DAY = FIRST.toordinal() - datetime.date(1970, 1, 1).toordinal()
@@ -184,15 +184,8 @@ def test_a_record_moves_one_count_of_kinds_by_one() -> None:
     plan, rng = plan_one_ways(spans), np.random.default_rng(6)
     assert plan.rounded == (0, 1)
     bands, alone = (np.zeros(1, np.int64),) * 2, (np.array([5, 700]), np.zeros(0, np.int64))
-
-    def make(days: Integers, others: Integers) -> EncodedTable:
-        encoded = EncodedTable.make_empty(spans, len(days))
-        for attribute, cells in zip(plan.attributes, (days, others), strict=True):
-            attribute.put_cells(cells, into=encoded)
-        return encoded
-
     days, others = rng.integers(0, 1_200, 40), rng.integers(0, 1_201, 40)
-    counts = count_round_steps(make(days, others), plan, bands, alone)
+    counts = count_round_steps(write_cells(spans, days, others), plan, bands, alone)
     expected = np.zeros(2 * DAY_KINDS)
     for day in days[~np.isin(days, alone[0])].tolist():
         expected[tell(day)] += 1
@@ -200,7 +193,8 @@ def test_a_record_moves_one_count_of_kinds_by_one() -> None:
         expected[DAY_KINDS + tell(other - 1)] += 1
     assert np.array_equal(counts, expected)
     for row in (0, 20, 39):
-        less = count_round_steps(make(np.delete(days, row), np.delete(others, row)), plan, bands, alone)
+        left = write_cells(spans, np.delete(days, row), np.delete(others, row))
+        less = count_round_steps(left, plan, bands, alone)
         assert np.abs(counts - less).sum() <= 2 == len(plan.rounded)
         assert np.linalg.norm(counts - less) <= np.sqrt(len(plan.rounded))
 
@@ -225,8 +219,7 @@ def test_a_document_is_read_as_it_was_written_and_refused_when_it_is_damaged() -
 def test_drawn_dates_fall_where_counted_ones_do_and_are_read_again_from_a_saved_model() -> None:
     spans = read({"date": {"type": "date", **SPAN}})
     days = draw_days({7: 120.0}, seed=10)
-    plan, encoded = plan_one_ways(spans), EncodedTable.make_empty(spans, len(days))
-    plan.attributes[0].put_cells(days, into=encoded)
+    plan, encoded = plan_one_ways(spans), write_cells(spans, days)
     one_ways = measure_one_ways(encoded, plan, noise_multiplier=250.0 / plan.sensitivity)
     coarsening = coarsen(one_ways, records=len(days), least_count=750.0)
     document = json.loads(json.dumps(coarsening.to_document()))

@@ -16,7 +16,8 @@ from dpwgan.marginals.queries import ANSWER_LABEL, SELECTION_LABEL, SELECTION_SE
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.specs import parse_specs
 from tests.ledgers import Watcher, open_ledger
-from tests.marginals.groups import coarsen
+from tests.marginals.groups import coarsen, draw_of_groups
+from tests.marginals.tables import read_cells, write_cells
 from tests.rows import hold
 
 Integers = npt.NDArray[np.int64]
@@ -43,13 +44,6 @@ def tell(cells: Integers) -> Integers:
     return np.where(cells < FIRST_MONDAY, -1, (cells - FIRST_MONDAY) % 7)
 
 
-def write(*cells: Integers) -> EncodedTable:
-    encoded = EncodedTable.make_empty(SPANS, len(cells[0]))
-    for facts, own in zip(FACTS, cells, strict=True):
-        facts.put_cells(own, into=encoded)
-    return encoded
-
-
 def make_visits(records: int, *, seed: int = 0) -> EncodedTable:
     """Nobody is at the office at weekends, and hours are late then; a tenth have no date; coins know of no days."""
     rng = np.random.default_rng(seed)
@@ -58,16 +52,12 @@ def make_visits(records: int, *, seed: int = 0) -> EncodedTable:
     place = np.where(is_free, rng.choice([0, 2], records), rng.integers(0, 3, records))
     hour = np.where(is_free, rng.integers(112, 200, records), rng.integers(0, 112, records))
     date = np.where(rng.random(records) < 0.1, MISSING, FIRST_MONDAY + days)
-    return write(date, place, hour, rng.integers(0, 2, records))
+    return write_cells(SPANS, date, place, hour, rng.integers(0, 2, records))
 
 
 def coarsen_visits(encoded: EncodedTable) -> Coarsening:
     """Four weeks make a group, and as many hours."""
     return coarsen(encoded, block=28)
-
-
-def draw_of_groups(encoded: EncodedTable, coarsening: Coarsening, *, seed: int = 7) -> EncodedTable:
-    return coarsening.to_encoded(coarsening.to_groups(encoded), rng=np.random.default_rng(seed))
 
 
 def ask(
@@ -83,7 +73,7 @@ def ask(
 
 def is_odd(encoded: EncodedTable) -> float:
     """The share of rows at the office at a weekend."""
-    date, place = (FACTS[at].find_cells(encoded) for at in (DATE, PLACE))
+    date, place, *_ = read_cells(encoded)
     return float(np.mean((tell(date) >= 5) & (place == 1)))
 
 
@@ -100,7 +90,7 @@ def test_offices_are_empty_at_weekends_when_days_are_told_apart(seed):
     assert is_odd(drawn) > 0.05
     known.redraw(drawn, coarsening, rng=np.random.default_rng(seed))
     assert is_odd(drawn) < 0.015
-    date, hour = (FACTS[at].find_cells(drawn) for at in (DATE, HOUR))
+    date, _, hour, _ = read_cells(drawn)
     assert np.mean((tell(date) >= 5) != (hour >= 112), where=date >= FIRST_MONDAY) < 0.03
     # The column by itself is as it was, group by group and weekday by weekday; missing ones are the same rows.
     assert np.array_equal(date < FIRST_MONDAY, before < FIRST_MONDAY)
@@ -133,8 +123,7 @@ def test_no_more_is_asked_where_noise_explains_the_first_answer():
     """Most days are those of a week's end, of which one-ways know nothing: but that is so whatever else a row says."""
     encoded, rng = make_visits(8_000), np.random.default_rng(0)
     days = rng.integers(0, LEVELS // 7, 8_000) * 7 + rng.choice(7, 8_000, p=[0.1] * 5 + [0.25] * 2)
-    cells = [facts.find_cells(encoded) for facts in FACTS]
-    apart = write(FIRST_MONDAY + days, *cells[1:])
+    apart = write_cells(SPANS, FIRST_MONDAY + days, *read_cells(encoded)[1:])
     found = [bool(ask_first(apart, noise=40.0, seed=seed).lifts) for seed in range(60)]
     assert sum(found) <= 2
 
@@ -203,6 +192,10 @@ def test_counts_are_those_of_a_loop_over_rows(places):
         expected.append(count.ravel())
     argument = {"coarsening": coarsening.to_document(), "pairs": pairs}
     assert np.array_equal(hold(encoded).sum(DAY_COUNTS, argument=argument), np.concatenate(expected))
+    # Rows of two workers add up.
+    halves = [encoded.take(rows) for rows in np.array_split(np.arange(500), 2)]
+    apart = sum(hold(half).sum(DAY_COUNTS, argument=argument) for half in halves)
+    assert np.array_equal(apart, np.concatenate(expected))
 
 
 @pytest.mark.parametrize("replaced", [False, True])
@@ -211,14 +204,14 @@ def test_scores_and_counts_move_by_no_more_than_their_sensitivity_when_a_record_
     coarsening, largest = coarsen_visits(encoded), 0.0
     drafted = draw_of_groups(encoded, coarsening)
     for row in (0, 200, 399):
-        cells = [facts.find_cells(encoded) for facts in FACTS]
+        cells = read_cells(encoded)
         if replaced:
             for own, by in zip(cells, (FIRST_MONDAY + row, row % 3, row % 200, row % 2), strict=True):
                 own[row] = by
         else:
             cells = [np.delete(own, row) for own in cells]
         watches = [Watcher(), Watcher()]
-        for table, watch in zip((encoded, write(*cells)), watches, strict=True):
+        for table, watch in zip((encoded, write_cells(SPANS, *cells)), watches, strict=True):
             ask(table, coarsening=coarsening, drafted=drafted, records=400, noise=2.0, watcher=watch)
         moved = np.abs(np.subtract(*(np.array(watch.scores[0]) for watch in watches)))
         largest = max(largest, float(moved.max()))
@@ -251,14 +244,3 @@ def test_what_does_not_fit_the_groups_is_found_out(damage):
     assert list(again.lifts) == [(DATE, HOUR)]
     damage(lifts)
     assert not DayLifts(lifts).is_sound(coarsening)
-
-
-def test_rows_of_parts_that_are_read_apart_add_up():
-    encoded = make_visits(300)
-    argument = {"coarsening": coarsen_visits(encoded).to_document(), "pairs": [[DATE, PLACE]]}
-    halves = [
-        replace(encoded, codes=encoded.codes[part], numbers=encoded.numbers[part])
-        for part in (slice(99), slice(99, None))
-    ]
-    apart = sum(hold(half).sum(DAY_COUNTS, argument=argument) for half in halves)
-    assert np.array_equal(apart, hold(encoded).sum(DAY_COUNTS, argument=argument))
