@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from dpwgan.marginals import comparison_questions, day_lifts
 from dpwgan.marginals.anchor_plan import ONE_WAYS_LABEL, AnchorDesign
+from dpwgan.marginals.coarsening import CoarseRows
 from dpwgan.marginals.code_information import CodeInformation
 from dpwgan.marginals.comparison_questions import ask_for_comparisons
 from dpwgan.marginals.comparisons import Comparisons, find_parents
@@ -150,7 +151,7 @@ def fit_anchor(
     least_count = design.least_count / math.sqrt(design.answers_a_detail)
     detailed = find_codes(table.coarsening, design.detailed, records=table.records, least_count=least_count)
     details = min(design.details, design.answers_a_detail * len(detailed))
-    of_days, days = pose_day_questions(rows, table.coarsening, dates=design.dates, ledger=ledger), DayLifts()
+    of_days, days = pose_day_questions(table.cells, dates=design.dates, ledger=ledger), DayLifts()
     if design.day_questions and not ledger.journal.has_lost(_FIRST_DAY_ACT):
         first = partial(ask_for_first_day, of_days, table.coarsening, records=table.records)
         days = DayLifts.unpack(ledger.keep(_FIRST_DAY_ACT, lambda: first().pack(), dispensable=True))
@@ -195,14 +196,11 @@ def fit_anchor(
     fitted = FittedAnchor(
         table=table, losses=losses, generator=generator, is_short=design.is_short, details=told, day_lifts=days
     )
-    return _ask_within_groups(
-        fitted, rows, design, of_days=of_days, day_questions=day_questions - 1, rng=rng, ledger=ledger
-    )
+    return _ask_within_groups(fitted, design, of_days=of_days, day_questions=day_questions - 1, rng=rng, ledger=ledger)
 
 
 def _ask_within_groups(
     fitted: FittedAnchor,
-    rows: Rows[EncodedTable],
     design: AnchorDesign,
     *,
     of_days: Questions[Edge],
@@ -216,19 +214,20 @@ def _ask_within_groups(
         return fitted
     drafting = np.random.default_rng(rng.integers(2**63))
 
-    def draft(records: int) -> EncodedTable:
+    def draft(records: int) -> CoarseRows:
         pure = fitted.make_pure(fitted.generator.probabilities())
         sampler = MixtureSampler(probabilities=pure, coarsening=table.coarsening)
-        return sampler.draw_cells(sampler.draft(records, rng=drafting).groups, rng=drafting)
+        drawn = sampler.draw_cells(sampler.draft(records, rng=drafting).groups, rng=drafting)
+        return CoarseRows(drawn, table.coarsening)
 
     def compare() -> Arrays:
         drafted = draft(comparison_questions.DRAFTED_ROWS)
-        ask = partial(ask_for_comparisons, rows, table.coarsening, drafted, records=table.records, ledger=ledger)
+        ask = partial(ask_for_comparisons, table.cells, drafted, records=table.records, ledger=ledger)
         return ask(numbers=design.compared, times=design.comparisons, rng=drafting).pack()
 
     def tell_days() -> Arrays:
         drafted = draft(day_lifts.DRAFTED_ROWS)
-        ask = partial(ask_for_day_lifts, of_days, table.coarsening, drafted, records=table.records, rng=drafting)
+        ask = partial(ask_for_day_lifts, of_days, drafted, records=table.records, rng=drafting)
         compared = find_parents(fitted.comparisons.shares)
         return ask(known=fitted.day_lifts, but=compared, times=day_questions).pack()
 

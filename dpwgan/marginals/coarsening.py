@@ -4,8 +4,9 @@ Everything here is post-processing of the released one-way counts: nothing of it
 """
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -252,9 +253,32 @@ def _read_odds(document: dict[str, Any]) -> RoundSteps | DayKinds:
     return DayKinds.from_document(document) if "first_day" in document else RoundSteps.from_document(document)
 
 
-def _group(encoded: EncodedTable, document: dict[str, Any]) -> GroupedRows:
-    coarsening = Coarsening.from_document(document)
-    cells = {place: _find_cells(coarsening.attributes[place], encoded) for place in document.get("detailed", ())}
+class CoarseRows(NamedTuple):
+    """Rows of cells, and how these lie in groups: for what is counted of cells, of the same rows as of groups."""
+
+    encoded: EncodedTable
+    coarsening: Coarsening
+
+    def find_groups(self, attribute: int, rows: slice = slice(None)) -> Integers:
+        """The group of every row in an attribute. Shapes: (n,)."""
+        cells = self.coarsening.attributes[attribute].find_cells(self.encoded, rows)
+        return self.coarsening.parts[attribute].find_groups(cells).astype(np.int64)
+
+    def copy(self) -> "CoarseRows":
+        """The same rows, to be drawn again."""
+        encoded = self.encoded
+        return self._replace(encoded=replace(encoded, codes=encoded.codes.copy(), numbers=encoded.numbers.copy()))
+
+
+CELLS = Derivation[EncodedTable, CoarseRows](
+    "cells", lambda encoded, document, beside: CoarseRows(encoded, Coarsening.from_document(document))
+)
+"""Rows beside a `Coarsening`, by its document."""
+
+
+def _group(rows: CoarseRows, detailed: Sequence[int]) -> GroupedRows:
+    encoded, coarsening = rows
+    cells = {place: _find_cells(coarsening.attributes[place], encoded) for place in detailed}
     return GroupedRows(coarsening.to_groups(encoded), GroupLayout(coarsening.sizes), cells)
 
 
@@ -268,5 +292,5 @@ def _find_cells(attribute: Attribute, encoded: EncodedTable) -> npt.NDArray[np.i
     return cells
 
 
-GROUPS = Derivation[EncodedTable, GroupedRows]("groups", lambda encoded, document, beside: _group(encoded, document))
-"""Rows as groups of cells, by the document of a `Coarsening`; it may name attributes whose cells are kept beside."""
+GROUPS = Derivation[CoarseRows, GroupedRows]("groups", lambda rows, detailed, beside: _group(rows, detailed))
+"""Rows as groups of cells; of the attributes that are named cells are kept beside."""

@@ -11,12 +11,11 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from dpwgan.marginals.coarsening import Coarsening
+from dpwgan.marginals.coarsening import Coarsening, CoarseRows
 from dpwgan.marginals.comparison_search import Search
 from dpwgan.marginals.comparisons import (
     ALL,
@@ -43,7 +42,6 @@ from dpwgan.marginals.layout import Attribute
 from dpwgan.marginals.questions import Questions
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.rows import Rows, Sum
 from dpwgan.table.schema import WHOLE
 from dpwgan.table.storage import cut, let_go
@@ -81,40 +79,38 @@ def _count_groups(coarsening: Coarsening, by: int) -> int:
     return 1 if by == ALL else coarsening.sizes[by]
 
 
-def _count(encoded: EncodedTable, coarsening: Coarsening, comparisons: Sequence[Comparison]) -> Counts:
+def _count(rows: CoarseRows, comparisons: Sequence[Comparison]) -> Counts:
     """How often numbers compare each way, by another column's groups, comparison after comparison, in one vector."""
+    encoded, coarsening = rows
     facts = coarsening.attributes
     compared = {place for each in comparisons for place in (each.own, *each.others)}
     found = [np.zeros(each.width * _count_groups(coarsening, each.by)) for each in comparisons]
     for chunk in cut(encoded.records):
-        groups = {by: find_groups(encoded, coarsening, by, chunk) for by in {each.by for each in comparisons}}
+        groups = {by: find_groups(rows, by, chunk) for by in {each.by for each in comparisons}}
         numbers = {place: Number.of(facts[place], facts[place].find_cells(encoded, chunk)) for place in compared}
         let_go(encoded.codes, encoded.numbers)
         # Comparisons of the same numbers, as finely, follow each other.
         together = zip(comparisons, found, strict=True)
         for (sides, scales), same in itertools.groupby(together, lambda each: (each[0].sides, each[0].scales)):
-            gaps, rows = find_gaps(numbers, sides, facts)
+            gaps, having = find_gaps(numbers, sides, facts)
             kinds = tell_apart(gaps, scales)
             for each, total in same:
-                total += np.bincount(each.width * groups[each.by][rows] + kinds, minlength=len(total))
+                total += np.bincount(each.width * groups[each.by][having] + kinds, minlength=len(total))
     return np.concatenate(found)
 
 
-def _count_own(encoded: EncodedTable, argument: dict[str, Any]) -> Counts:
-    """Counts a worker's own rows."""
-    named = argument["comparisons"]
-    comparisons = [Comparison(Sides(own, tuple(others), how), by, scales) for (own, others, how), by, scales in named]
-    return _count(encoded, Coarsening.from_document(argument["coarsening"]), comparisons)
+def _read(named: Sequence[Any]) -> list[Comparison]:
+    """Comparisons that went to another worker as lists."""
+    return [Comparison(Sides(own, tuple(others), how), by, scales) for (own, others, how), by, scales in named]
 
 
-COMPARISONS = Sum[EncodedTable]("comparisons", lambda encoded, argument, array: _count_own(encoded, argument))
+COMPARISONS = Sum[CoarseRows]("comparisons", lambda rows, named, array: _count(rows, _read(named)))
 """How often numbers compare each way, by groups of other columns, in one vector."""
 
 
 def ask_for_comparisons(
-    rows: Rows[EncodedTable],
-    coarsening: Coarsening,
-    drafted: EncodedTable,
+    rows: Rows[CoarseRows],
+    drafted: CoarseRows,
     *,
     numbers: Sequence[int],
     records: float,
@@ -131,18 +127,15 @@ def ask_for_comparisons(
       have sensitivity 1 under zero-out (2 under replace-one), counts 1 (sqrt 2).
     Source: as `QueryDiscriminator`.
     """
-    every = list(_list_candidates(drafted, coarsening, numbers, records))
+    coarsening = drafted.coarsening
+    every = list(_list_candidates(drafted, numbers, records))
     if not every:
         # As where cents have few groups, and whole numbers many: none may be drawn again.
         return Comparisons()
 
-    def count() -> Counts:
-        named = [list(each) for each in every]
-        return rows.sum(COMPARISONS, argument={"coarsening": coarsening.to_document(), "comparisons": named})
-
     shapes = {each: (_count_groups(coarsening, each.by), each.width) for each in every}
     labels = (COMPARISON_SELECTION_LABEL, COMPARISON_ANSWER_LABEL)
-    questions = Questions(shapes, count, ledger=ledger, labels=labels)
+    questions = Questions(shapes, lambda: rows.sum(COMPARISONS, argument=every), ledger=ledger, labels=labels)
     stddev = questions.stddev
     # What lies between two moments is asked for where it is known how far these lie apart.
     later = {each for each in every if coarsening.attributes[each.own].is_moment and len(each.others) > 1}
@@ -150,9 +143,9 @@ def ask_for_comparisons(
     before = dict[Comparison, Counts]()
 
     def expect() -> dict[Comparison, Counts]:
-        drawn = replace(drafted, codes=drafted.codes.copy(), numbers=drafted.numbers.copy())
-        Comparisons(shares).redraw(drawn, coarsening, rng=rng)
-        return questions.split(_count(drawn, coarsening, every) * (records / drafted.records))
+        drawn = drafted.copy()
+        Comparisons(shares).redraw(*drawn, rng=rng)
+        return questions.split(_count(drawn, every) * (records / drafted.encoded.records))
 
     for _ in range(times):
         parents, expected, owners = find_parents(shares), expect(), {each.own for each in answers}
@@ -270,14 +263,13 @@ def _hide(counts: Counts, *, total: float, least: float) -> Counts:
     return hidden
 
 
-def _list_candidates(
-    drafted: EncodedTable, coarsening: Coarsening, compared: Sequence[int], records: float
-) -> Iterator[Comparison]:
+def _list_candidates(drafted: CoarseRows, compared: Sequence[int], records: float) -> Iterator[Comparison]:
     """Comparisons of numbers that lie near each other in drafted rows, each by the columns that say most of it."""
-    facts, groups = coarsening.attributes, coarsening.to_groups(drafted)
+    encoded, coarsening = drafted
+    facts, groups = coarsening.attributes, coarsening.to_groups(encoded)
     factors = [place for place, attribute in enumerate(facts) if attribute.unit == WHOLE and attribute.levels > 1]
     places = sorted({*compared, *factors})
-    numbers = {place: Number.of(facts[place], facts[place].find_cells(drafted)) for place in places}
+    numbers = {place: Number.of(facts[place], facts[place].find_cells(encoded)) for place in places}
     search = Search(facts=facts, sizes=coarsening.sizes, compared=compared, drafted=numbers)
     most = int(np.clip(_MOST_COUNTED / (_COLUMNS * max(1.0, records)), 1, _CANDIDATES))
     nearest = search.find_nearest(most)

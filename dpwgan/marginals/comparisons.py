@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
+from dpwgan.marginals.coarsening import AttributeGroups, Coarsening, CoarseRows
 from dpwgan.marginals.hanging import hangs_on, put_in_order
 from dpwgan.marginals.layout import Attribute
 from dpwgan.marginals.named_arrays import find_arrays, name_array
@@ -176,7 +176,7 @@ class Comparisons:
             own, shares = facts[asked.own], self.shares[asked].astype(np.float64)
             cells = {place: facts[place].find_cells(encoded) for place in (asked.own, *asked.others)}
             rows = np.flatnonzero(np.logical_and.reduce([cells[place] >= facts[place].codes for place in cells]))
-            by = find_groups(encoded, coarsening, asked.by)[rows]
+            by = find_groups(CoarseRows(encoded, coarsening), asked.by)[rows]
             # Parts that nothing else hangs on, or was made to hang on, may be drawn again as well.
             free = [place for place in asked.others if place not in known and place not in parents]
             _draw_near(cells, asked, rows[shares[by, asked.scales] > 0.5], free=free, coarsening=coarsening, rng=rng)
@@ -209,12 +209,9 @@ class Number(NamedTuple):
         return cls(cells - (attribute.codes + attribute.origin), cells >= attribute.codes)
 
 
-def find_groups(encoded: EncodedTable, coarsening: Coarsening, by: int, rows: slice = slice(None)) -> Integers:
+def find_groups(rows: CoarseRows, by: int, chunk: slice = slice(None)) -> Integers:
     """The group of every row in a column; one group where rows are counted together. Shapes: (n,)."""
-    if by == ALL:
-        return np.zeros(len(encoded.codes[rows]), np.int64)
-    found = coarsening.parts[by].find_groups(coarsening.attributes[by].find_cells(encoded, rows))
-    return found.astype(np.int64)
+    return np.zeros(len(rows.encoded.codes[chunk]), np.int64) if by == ALL else rows.find_groups(by, chunk)
 
 
 def find_gaps(numbers: Mapping[int, Number], sides: Sides, facts: Sequence[Attribute]) -> tuple[Integers, Integers]:

@@ -11,14 +11,13 @@ post-processing.
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
-from dpwgan.marginals.comparisons import find_groups
+from dpwgan.marginals.coarsening import AttributeGroups, Coarsening, CoarseRows
 from dpwgan.marginals.day_kinds import DAY_KINDS, NO_PLACES, DayKinds, find_day_kinds
 from dpwgan.marginals.denoising import denoise, take_sums
 from dpwgan.marginals.draws import find_lifts, trade_cells
@@ -91,7 +90,7 @@ class DayLifts:
             lifts, conditions = np.ones((1, DAY_KINDS)), np.zeros(len(cells), np.int64)
             for (date, other), by in self.lifts.items():
                 if date == own:
-                    found = find_groups(encoded, coarsening, other)
+                    found = CoarseRows(encoded, coarsening).find_groups(other)
                     met, conditions = np.unique(conditions * len(by) + found, return_inverse=True)
                     lifts = lifts[met // len(by)] * by[met % len(by)]
             kinds = _find_kinds(facts, part, cells)
@@ -115,44 +114,34 @@ def _find_kinds(facts: Attribute, part: AttributeGroups, cells: Integers) -> Int
     return np.where(cells < facts.codes, DAY_KINDS, kinds)
 
 
-def _count(encoded: EncodedTable, coarsening: Coarsening, pairs: Sequence[Edge]) -> Counts:
+def _count(rows: CoarseRows, pairs: Sequence[Edge]) -> Counts:
     """How many rows of each other attribute's groups have each kind of day, pair after pair, in one vector."""
+    encoded, coarsening = rows
     facts, parts, width = coarsening.attributes, coarsening.parts, DAY_KINDS + 1
     found = [np.zeros(coarsening.sizes[other] * width) for _, other in pairs]
     for chunk in cut(encoded.records):
         kinds = {own: _find_kinds(facts[own], parts[own], facts[own].find_cells(encoded, chunk)) for own, _ in pairs}
-        groups = {other: find_groups(encoded, coarsening, other, chunk) for _, other in pairs}
+        groups = {other: rows.find_groups(other, chunk) for _, other in pairs}
         let_go(encoded.codes, encoded.numbers)
         for (own, other), total in zip(pairs, found, strict=True):
             total += np.bincount(groups[other] * width + kinds[own], minlength=len(total))
     return np.concatenate([total.reshape(-1, width)[:, :DAY_KINDS].ravel() for total in found])
 
 
-def _count_own(encoded: EncodedTable, argument: dict[str, Any]) -> Counts:
-    """Counts a worker's own rows."""
-    pairs = [(own, other) for own, other in argument["pairs"]]
-    return _count(encoded, Coarsening.from_document(argument["coarsening"]), pairs)
-
-
-DAY_COUNTS = Sum[EncodedTable]("kinds of days", lambda encoded, argument, array: _count_own(encoded, argument))
+DAY_COUNTS = Sum[CoarseRows]("kinds of days", lambda rows, pairs, array: _count(rows, pairs))
 """How many rows have each kind of day, by groups of other columns, in one vector."""
 
 
-def pose_day_questions(
-    rows: Rows[EncodedTable], coarsening: Coarsening, *, dates: Sequence[int], ledger: Ledger
-) -> Questions[Edge]:
+def pose_day_questions(rows: Rows[CoarseRows], *, dates: Sequence[int], ledger: Ledger) -> Questions[Edge]:
     """By which other column the days of a date may be told apart: each date beside each other attribute.
 
     Privacy: a record adds 1 to one count of a pair at most, as `Questions` has it.
     """
+    coarsening = rows.own.coarsening
     pairs = [(own, other) for own in dates for other in range(len(coarsening.sizes)) if own != other]
-
-    def count() -> Counts:
-        return rows.sum(DAY_COUNTS, argument={"coarsening": coarsening.to_document(), "pairs": pairs})
-
     shapes = {pair: (coarsening.sizes[pair[1]], DAY_KINDS) for pair in pairs}
     ordered = {pair for pair in pairs if coarsening.attributes[pair[1]].ordered}
-    return Questions(shapes, count, ledger=ledger, ordered=ordered)
+    return Questions(shapes, lambda: rows.sum(DAY_COUNTS, argument=pairs), ledger=ledger, ordered=ordered)
 
 
 def ask_for_first_day(questions: Questions[Edge], coarsening: Coarsening, *, records: float) -> DayLifts:
@@ -178,8 +167,7 @@ def ask_for_first_day(questions: Questions[Edge], coarsening: Coarsening, *, rec
 
 def ask_for_day_lifts(
     questions: Questions[Edge],
-    coarsening: Coarsening,
-    drafted: EncodedTable,
+    drafted: CoarseRows,
     *,
     known: DayLifts,
     but: Collection[int],
@@ -200,11 +188,12 @@ def ask_for_day_lifts(
         left = [pair for pair in every if pair not in lifts and many[pair[0]] < MOST_COLUMNS]
         if not left:
             break
-        drawn = replace(drafted, codes=drafted.codes.copy(), numbers=drafted.numbers.copy())
-        DayLifts(lifts).redraw(drawn, coarsening, rng=rng)
-        expected = questions.split(_count(drawn, coarsening, questions.candidates) * (records / drafted.records))
+        drawn = drafted.copy()
+        DayLifts(lifts).redraw(*drawn, rng=rng)
+        expected = questions.split(_count(drawn, questions.candidates) * (records / drafted.encoded.records))
         pair, answer = questions.ask({pair: expected[pair] for pair in left})
-        lifts[pair] = _lift(answer, expected[pair], coarsening.attributes[pair[1]], stddev=questions.stddev)
+        facts = drafted.coarsening.attributes[pair[1]]
+        lifts[pair] = _lift(answer, expected[pair], facts, stddev=questions.stddev)
     return DayLifts(lifts)
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dpwgan.marginals.absence import Absence
 from dpwgan.marginals.absence_questions import ask_for_absence
-from dpwgan.marginals.coarsening import GROUPS, Coarsening
+from dpwgan.marginals.coarsening import CELLS, GROUPS, Coarsening, CoarseRows
 from dpwgan.marginals.forbidden import add_implied, find_kinds, find_zeros, leave_out, tie
 from dpwgan.marginals.groups import Edge, GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities
@@ -47,11 +47,13 @@ class ReleasedTable:
     `zeros` are the cells that rules forbid, `implied` what else they leave empty; `measured` knows of both, and what
     `absence` leaves empty, which says what columns are missing together. `prior` is a public table. Answers are shares
     of so many `records`: the public number, or what released counts say.
-    Privacy: all but `rows` is made of releases alone. `rows` are for further releases, never for the output.
+    Privacy: all but `rows` and their `cells` is made of releases alone. These are for further releases, never for the
+      output.
     """
 
     coarsening: Coarsening
     measured: MeasuredMarginals
+    cells: Rows[CoarseRows]
     rows: Rows[GroupedRows]
     records: float
     zeros: Zeros = field(default_factory=dict)
@@ -206,7 +208,8 @@ def release_groups(
     groups = None if public is None else coarsening.to_groups(public)
     if groups is not None:
         coarsening = _draw_towards_public(coarsening, groups, records=records)
-    grouped = rows.derive(GROUPS, coarsening.to_document() | {"detailed": list(detailed)})
+    cells = rows.derive(CELLS, coarsening.to_document())
+    grouped = cells.derive(GROUPS, list(detailed))
     absence = Absence(asked=absences)
     if absences and not ledger.journal.has_lost(_ABSENCE_ACT):
         ask = functools.partial(ask_for_absence, grouped, coarsening, records=records, times=absences)
@@ -222,6 +225,7 @@ def release_groups(
     table = ReleasedTable(
         coarsening=coarsening,
         measured=measured,
+        cells=cells,
         rows=grouped,
         records=records,
         zeros=zeros,

@@ -8,13 +8,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
+from dpwgan.marginals.coarsening import CELLS, AttributeGroups, Coarsening, CoarseRows
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.loss import Probabilities, ReleasedLoss, see, sum_gradients
 from dpwgan.marginals.measurements import MeasuredMarginals, answer_marginal
 from dpwgan.marginals.mixture import Mixture
 from dpwgan.table.encoded import EncodedTable, Span
+from dpwgan.table.rows import Rows
+from tests.rows import hold
 
 Floats = npt.NDArray[np.float64]
 
@@ -166,6 +168,11 @@ def coarsen(encoded: EncodedTable, *, block: int = 100) -> Coarsening:
         counts = np.bincount(np.searchsorted(starts, cells, side="right") - 1, minlength=len(starts)) + 1e-6
         parts.append(make_part(starts, cells=attribute.cells, counts=counts, codes=attribute.codes))
     return Coarsening(spans=encoded.spans, parts=tuple(parts))
+
+
+def hold_cells(encoded: EncodedTable, coarsening: Coarsening) -> Rows[CoarseRows]:
+    """The rows of a run, beside their groups."""
+    return hold(encoded).derive(CELLS, coarsening.to_document())
 
 
 def draw_of_groups(encoded: EncodedTable, coarsening: Coarsening, *, seed: int = 7) -> EncodedTable:

@@ -22,7 +22,7 @@ from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.rows import Rows
 from dpwgan.table.schema import CategoricalColumn, Schema
 from tests.ledgers import Watcher, open_ledger, watch_reads
-from tests.marginals.groups import group_codes
+from tests.marginals.groups import group_codes, hold_cells
 from tests.marginals.neighbours import move
 from tests.methods.runs import reserve
 from tests.plans import make_terms
@@ -68,7 +68,7 @@ def coarsen(encoded: EncodedTable, *, stddev: float = 5.0) -> Coarsening:
 
 
 def group(encoded: EncodedTable, coarsening: Coarsening) -> Rows[GroupedRows]:
-    return hold(encoded).derive(GROUPS, coarsening.to_document())
+    return hold_cells(encoded, coarsening).derive(GROUPS, [])
 
 
 def find_missing(encoded: EncodedTable) -> npt.NDArray[np.bool_]:

@@ -1,5 +1,6 @@
 """Numbers beside others: which may be held against each other, how far a record moves it, and rows that add up."""
 
+import json
 import math
 from dataclasses import replace
 from functools import partial
@@ -11,7 +12,7 @@ import pytest
 
 from dpwgan.marginals import comparison_questions as questions
 from dpwgan.marginals import comparisons
-from dpwgan.marginals.coarsening import Coarsening
+from dpwgan.marginals.coarsening import Coarsening, CoarseRows
 from dpwgan.marginals.comparison_questions import (
     COMPARISON_ANSWER_LABEL,
     COMPARISON_SELECTION_LABEL,
@@ -38,10 +39,9 @@ from dpwgan.table.calendar import DAY, SECOND, CalendarColumn
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, Column, NumericColumn, Schema
 from tests.ledgers import Watcher, open_ledger
-from tests.marginals.groups import coarsen, draw_of_groups
+from tests.marginals.groups import coarsen, draw_of_groups, hold_cells
 from tests.marginals.neighbours import move
 from tests.marginals.tables import read_cells, write_cells
-from tests.rows import hold
 
 Levels = npt.NDArray[np.int64]
 
@@ -109,9 +109,8 @@ def ask(
     lines = plan_queries(99, selection_epsilon=50.0, answer_noise_multiplier=noise, labels=labels)
     ledger = open_ledger(lines, source=seed, observers=[] if watcher is None else [watcher])
     return ask_for_comparisons(
-        hold(encoded),
-        coarsening,
-        draw_of_groups(encoded, coarsening) if drafted is None else drafted,
+        hold_cells(encoded, coarsening),
+        CoarseRows(draw_of_groups(encoded, coarsening) if drafted is None else drafted, coarsening),
         numbers=numbers,
         records=records or encoded.records,
         times=times,
@@ -252,7 +251,6 @@ def test_counts_are_those_of_a_loop_over_rows():
     asked = [compare(TOTAL, (PAY,), KIND), compare(TOTAL, (PAY, EXTRA), ALL), compare(EXTRA, (PAY,), TOTAL)]
     asked += [compare(TOTAL, (PAY, EXTRA), KIND, PRODUCT), compare(PAY, (TOTAL, EXTRA), KIND, DIFFERENCE)]
     asked += [compare(TOTAL, (PAY,), KIND, scales=scales) for scales in (POWERS, PARTS)]
-    argument = {"coarsening": coarsening.to_document(), "comparisons": [list(each) for each in asked]}
     numbers, groups = read(encoded), coarsening.to_groups(encoded)
     expected = []
     for (own, others, how), by, scales in asked:
@@ -268,12 +266,12 @@ def test_counts_are_those_of_a_loop_over_rows():
                     kind = 32 * halvings + (abs(gap) >> halvings)
                 counts[0 if by == ALL else groups[row, by], scales + (kind if gap > 0 else -kind)] += 1
         expected.append(counts.ravel())
-    found = hold(encoded).sum(COMPARISONS, argument=argument)
-    assert np.array_equal(found, np.concatenate(expected))
-    assert found.sum() > 400
-    # Rows of two workers add up.
-    halves = [encoded.take(rows) for rows in np.array_split(np.arange(400), 2)]
-    assert np.array_equal(sum(hold(half).sum(COMPARISONS, argument=argument) for half in halves), found)
+    assert np.concatenate(expected).sum() > 400
+    # Rows of two workers add up, who are told by JSON.
+    told = json.loads(json.dumps(asked))
+    for parts in ([encoded], [encoded.take(rows) for rows in np.array_split(np.arange(400), 2)]):
+        found = sum(hold_cells(part, coarsening).sum(COMPARISONS, argument=told) for part in parts)
+        assert np.array_equal(found, np.concatenate(expected))
 
 
 @pytest.mark.parametrize("replaced", [False, True])
@@ -421,7 +419,7 @@ def test_moments_are_as_much_later_as_a_number_says_where_groups_are_too_wide_to
     encoded = write_cells(spans, begins, begins + lengths, rng.integers(0, 100, 6_000), lengths)
     coarsening = coarsen(encoded, block=60)
     alone, right = compare(1, (0,), scales=POWERS), compare(1, (0, 3), scales=POWERS)
-    every = set(questions._list_candidates(draw_of_groups(encoded, coarsening), coarsening, (0, 1), 6_000))
+    every = set(questions._list_candidates(CoarseRows(draw_of_groups(encoded, coarsening), coarsening), (0, 1), 6_000))
     assert {alone, right, compare(1, (0, 2), scales=POWERS)} <= every
     known = ask(encoded, coarsening=coarsening, numbers=(0, 1), times=2)
     assert list(known.shares) == [right]
@@ -617,10 +615,8 @@ def test_rows_add_up_or_multiply_whatever_the_decimals(how):
 def test_few_comparisons_are_counted_where_rows_are_many():
     encoded = make_payroll(500)
     coarsening = coarsen(encoded)
-    drafted = draw_of_groups(encoded, coarsening)
-    every, few = (
-        list(questions._list_candidates(drafted, coarsening, (PAY, EXTRA, TOTAL), records)) for records in (500.0, 1e9)
-    )
+    drafted = CoarseRows(draw_of_groups(encoded, coarsening), coarsening)
+    every, few = (list(questions._list_candidates(drafted, (PAY, EXTRA, TOTAL), records)) for records in (500.0, 1e9))
     assert {(EXTRA, (PAY,)), (TOTAL, (PAY,)), (TOTAL, (EXTRA,)), (TOTAL, (PAY, EXTRA))} <= {
         each.sides[:2] for each in every
     }

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from dpwgan.marginals import day_lifts
-from dpwgan.marginals.coarsening import Coarsening
+from dpwgan.marginals.coarsening import Coarsening, CoarseRows
 from dpwgan.marginals.day_kinds import DAY_KINDS, DayKinds
 from dpwgan.marginals.day_lifts import DAY_COUNTS, DayLifts, ask_for_day_lifts, ask_for_first_day, pose_day_questions
 from dpwgan.marginals.layout import lay_out_attributes
@@ -17,10 +17,9 @@ from dpwgan.marginals.queries import ANSWER_LABEL, SELECTION_LABEL, plan_queries
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.specs import parse_specs
 from tests.ledgers import Watcher, open_ledger
-from tests.marginals.groups import coarsen, draw_of_groups
+from tests.marginals.groups import coarsen, draw_of_groups, hold_cells
 from tests.marginals.neighbours import move
 from tests.marginals.tables import read_cells, write_cells
-from tests.rows import hold
 
 Integers = npt.NDArray[np.int64]
 
@@ -68,9 +67,9 @@ def ask(
     lines = plan_queries(99, selection_epsilon=50.0, answer_noise_multiplier=more.pop("noise", 0.2))
     ledger = open_ledger(lines, observers=[] if watcher is None else [watcher])
     settings = {"known": DayLifts(), "but": (), "records": encoded.records, "rng": np.random.default_rng(1)} | more
-    drafted = settings.pop("drafted", None) or draw_of_groups(encoded, coarsening)
-    questions = pose_day_questions(hold(encoded), coarsening, dates=(DATE,), ledger=ledger)
-    return ask_for_day_lifts(questions, coarsening, drafted, times=times, **settings)
+    drafted = CoarseRows(settings.pop("drafted", None) or draw_of_groups(encoded, coarsening), coarsening)
+    questions = pose_day_questions(hold_cells(encoded, coarsening), dates=(DATE,), ledger=ledger)
+    return ask_for_day_lifts(questions, drafted, times=times, **settings)
 
 
 def is_odd(encoded: EncodedTable) -> float:
@@ -105,7 +104,7 @@ def ask_first(encoded: EncodedTable, *, noise: float, seed: int, watcher: Watche
     lines = plan_queries(1, selection_epsilon=50.0, answer_noise_multiplier=noise)
     ledger = open_ledger(lines, source=seed, observers=[] if watcher is None else [watcher])
     coarsening = coarsen_visits(encoded)
-    questions = pose_day_questions(hold(encoded), coarsening, dates=(DATE,), ledger=ledger)
+    questions = pose_day_questions(hold_cells(encoded, coarsening), dates=(DATE,), ledger=ledger)
     return ask_for_first_day(questions, coarsening, records=encoded.records)
 
 
@@ -192,12 +191,10 @@ def test_counts_are_those_of_a_loop_over_rows(places):
                     kind = 7 if of_month == 1 else 9 if after == 1 else kind
                 count[groups[row, other], kind] += 1
         expected.append(count.ravel())
-    argument = {"coarsening": coarsening.to_document(), "pairs": pairs}
-    assert np.array_equal(hold(encoded).sum(DAY_COUNTS, argument=argument), np.concatenate(expected))
     # Rows of two workers add up.
-    halves = [encoded.take(rows) for rows in np.array_split(np.arange(500), 2)]
-    apart = sum(hold(half).sum(DAY_COUNTS, argument=argument) for half in halves)
-    assert np.array_equal(apart, np.concatenate(expected))
+    for parts in ([encoded], [encoded.take(rows) for rows in np.array_split(np.arange(500), 2)]):
+        found = sum(hold_cells(part, coarsening).sum(DAY_COUNTS, argument=pairs) for part in parts)
+        assert np.array_equal(found, np.concatenate(expected))
 
 
 @pytest.mark.parametrize("replaced", [False, True])

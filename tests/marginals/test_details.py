@@ -19,9 +19,8 @@ from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.rows import Rows
 from dpwgan.table.schema import CategoricalColumn, Schema
 from tests.ledgers import Watcher, open_ledger
-from tests.marginals.groups import group_codes
+from tests.marginals.groups import group_codes, hold_cells
 from tests.marginals.neighbours import move
-from tests.rows import hold
 
 CODES, DISTRICTS, GROUPS_OF_CODES = 12, 6, 4
 SCHEMA = Schema(
@@ -57,7 +56,7 @@ def make_codes(encoded: EncodedTable, coarsening: Coarsening) -> npt.NDArray[np.
 
 
 def group(encoded: EncodedTable, coarsening: Coarsening) -> Rows[GroupedRows]:
-    return hold(encoded).derive(GROUPS, coarsening.to_document() | {"detailed": [COUNTY, DISTRICT]})
+    return hold_cells(encoded, coarsening).derive(GROUPS, [COUNTY, DISTRICT])
 
 
 def ask(
