@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from dpwgan.marginals.loss import Codes, Probabilities, Sums
+from dpwgan.marginals.loss import Codes, Probabilities, ReleasedLoss, Sums
 
 _FLOOR = np.float32(1e-12)
 # So many cells at a time, which stay in a core's cache.
 _BLOCK_CELLS = 1 << 15
 
 
-class CodeInformation:
+class CodeInformation(ReleasedLoss):
     """The mutual information between a row's code and each of its attributes, added up, as a loss.
 
     Answers leave most of a table open, and a fit without this fills it with what the noise and the first codes happen
@@ -23,13 +23,6 @@ class CodeInformation:
     def __init__(self, *, weight: float) -> None:
         """Units: `weight` is in units of the loss for one nat."""
         self._weight = weight
-
-    def count_sums(self) -> int:
-        """None beside the means."""
-        return 0
-
-    def add_up(self, codes: Codes, *, into: Sums) -> None:
-        """Does nothing, as there are no sums."""
 
     def add_gradient(self, codes: Codes, means: Sums, sums: Sums, *, into: Probabilities) -> None:
         """Adds the gradient to others, as `ReleasedLoss` has it."""

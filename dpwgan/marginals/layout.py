@@ -29,10 +29,10 @@ class Attribute:
 
     column: str
     code_span: Span | None
-    number_span: Span | None
+    number_span: Span | None = None
     codes: int
     missing: int
-    levels: int
+    levels: int = 0
     ordered: bool
     borders: tuple[int, ...] = ()
     cuts: tuple[int, ...] = ()
@@ -143,8 +143,12 @@ def lay_out_attributes(spans: Sequence[Span]) -> tuple[Attribute, ...]:
     for span in spans:
         if span.role == "available":
             available = span
-            continue
-        if span.role == "number":
+        elif span.role != "number":
+            codes, missing, ordered = span.categories, span.missing, span.ordered
+            attributes.append(
+                Attribute(column=span.column, code_span=span, codes=codes, missing=missing, ordered=ordered)
+            )
+        else:
             if span.levels < 1 or (available is not None and available.column != span.column):
                 raise DpwganError(f"Internal error: the levels of column {quote(span.column)} are not known.")
             missing = 0 if available is None else available.categories - 1
@@ -166,16 +170,4 @@ def lay_out_attributes(spans: Sequence[Span]) -> tuple[Attribute, ...]:
                 )
             )
             available = None
-            continue
-        attributes.append(
-            Attribute(
-                column=span.column,
-                code_span=span,
-                number_span=None,
-                codes=span.categories,
-                missing=span.missing,
-                levels=0,
-                ordered=span.ordered,
-            )
-        )
     return tuple(attributes)

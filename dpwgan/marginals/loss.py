@@ -29,16 +29,18 @@ class Codes(NamedTuple):
 class ReleasedLoss(Protocol):
     """A loss of the generator's probabilities, computed from releases.
 
-    What it needs of all codes together are each group's mean and sums over codes of its own; beyond them the gradient
-    of each code is its own affair.
+    What it needs of all codes together are each group's mean and sums over codes of its own, none unless it says so;
+    beyond them the gradient of each code is its own affair.
     Privacy: post-processing.
     """
 
     def count_sums(self) -> int:
         """How many sums it needs beside the means."""
+        return 0
 
     def add_up(self, codes: Codes, *, into: Sums) -> None:
         """Writes what some codes have of the sums over what was there. Shapes: `into` (`count_sums()`,)."""
+        return
 
     def add_gradient(self, codes: Codes, means: Sums, sums: Sums, *, into: Probabilities) -> None:
         """Adds the gradient of some codes to others, in place, given the means and sums over all codes.

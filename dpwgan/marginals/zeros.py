@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.marginals.groups import GroupLayout, Marginal
-from dpwgan.marginals.loss import Codes, Probabilities, Sums
+from dpwgan.marginals.loss import Codes, Probabilities, ReleasedLoss, Sums
 from dpwgan.marginals.row_products import add_rows
 
 Flags = npt.NDArray[np.bool_]
@@ -32,7 +32,7 @@ def join(*all_zeros: Zeros) -> Zeros:
     return found
 
 
-class ForbiddenMass:
+class ForbiddenMass(ReleasedLoss):
     """The mean probability that a code gives to forbidden combinations, as a loss.
 
     It is linear in that probability, so that each code is driven to give none, and not all of them together to few.
@@ -45,13 +45,6 @@ class ForbiddenMass:
         self._blocks = [
             _Block([layout.get_slice(attribute) for attribute in marginal], flags) for marginal, flags in zeros.items()
         ]
-
-    def count_sums(self) -> int:
-        """None: a code's gradient is its own affair."""
-        return 0
-
-    def add_up(self, codes: Codes, *, into: Sums) -> None:
-        """Does nothing, as there are no sums."""
 
     def add_gradient(self, codes: Codes, means: Sums, sums: Sums, *, into: Probabilities) -> None:
         """Adds the gradient to others, as `ReleasedLoss` has it."""
