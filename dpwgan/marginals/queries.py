@@ -9,6 +9,7 @@ import itertools
 import math
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -67,53 +68,42 @@ ONE_WAY_STDDEVS = 1.5
 """How many stddevs of the one-ways' noise an error must exceed to count, where one-ways are all there is."""
 
 
+@dataclass(eq=False)
 class QueryDiscriminator:
     """Tells real rows from generated ones by one marginal at a time.
 
     The score of a marginal is how much nearer to the truth an answer is expected to bring its cells, added up
     (`expect_gains`), or blocks of neighbours, at the width at which that is most. A few large errors among many small
     cells count, since an answer is drawn towards the generator's own where noise explains the difference.
+    `records`: of how many answers are shares. `most_ways`: attributes in a marginal, 2 or more; `most_cells`: no pair
+    with more cells is a candidate, but for those of the tree, and no larger marginal with more than a part of it.
+    `prior` is held against each answer. Pairs are counted with the first question, larger marginals as they become
+    candidates.
     Privacy: scores have sensitivity 1 under zero-out (2 under replace-one), an answer's counts 1 (sqrt 2). Rows are
       read within the ledger's selections and answers alone.
     Source: McKenna, Mullins, Sheldon, Miklau 2022, arXiv:2201.12677 (AIM: errors less expected noise, there for a
       marginal as a whole); Hardt, Ligett, McSherry 2012, arXiv:1012.4763 (MWEM: the game).
     """
 
-    def __init__(
-        self,
-        rows: Rows[GroupedRows],
-        *,
-        measured: MeasuredMarginals,
-        records: float,
-        most_ways: int,
-        most_cells: int,
-        ledger: Ledger,
-        prior: PublicPrior | None,
-        threads: int | None,
-    ) -> None:
-        """Counts nothing yet: pairs are counted with the first question, larger marginals as they become candidates.
+    rows: Rows[GroupedRows]
+    _: KW_ONLY
+    measured: MeasuredMarginals
+    records: float
+    most_ways: int
+    most_cells: int
+    ledger: Ledger
+    prior: PublicPrior | None
+    threads: int | None
 
-        `records`: of how many answers are shares. `most_ways`: attributes in a marginal, 2 or more; `most_cells`: no
-        pair with more cells is a candidate, but for those of the tree, and no larger marginal with more than a part of
-        it. `prior` is held against each answer.
-        """
-        self._rows = rows
-        self._layout = rows.own.layout
-        self._measured = measured
-        self._records = records
-        self._most_ways = most_ways
-        self._most_cells = most_cells
-        self._ledger = ledger
-        self._views = measured.views
-        self._prior = prior
-        self._threads = threads
-        self._stddev = ledger.find(ANSWER_LABEL).stddev
+    def __post_init__(self) -> None:
+        self._layout, self._views = self.rows.own.layout, self.measured.views
+        self._stddev = self.ledger.find(ANSWER_LABEL).stddev
         self._larger: dict[Marginal, Counts] = {}
 
     @functools.cached_property
     def _pairs(self) -> Counts:
         """All pairs, exactly. They are counted when a question needs them first, which has been charged by then."""
-        return self._rows.sum(PAIRS)
+        return self.rows.sum(PAIRS)
 
     def ask_for_tree(self, one_ways: Sequence[Counts], *, stddevs: Sequence[Counts], edges: int) -> list[Edge]:
         """Asks for one pair after another that joins two parts of the table: for so many `edges`.
@@ -130,7 +120,7 @@ class QueryDiscriminator:
             return self._score_pairs(lambda left, right: pairs[left, right], one_ways=(shares, variances))
 
         score = functools.cache(functools.partial(score_against, independent))
-        score_first = score if self._prior is None else functools.partial(score_against, self._prior.pairs)
+        score_first = score if self.prior is None else functools.partial(score_against, self.prior.pairs)
         every = list(itertools.combinations(range(self._layout.attributes), 2))
         forest, tree = Forest(self._layout.attributes), list[Edge]()
         for _ in range(edges):
@@ -181,13 +171,13 @@ class QueryDiscriminator:
         A marginal is on the list when each of its attributes has been asked for together with another of them: no other
         has ever shown what three know beyond two. Made of releases and public sizes alone.
         """
-        known = map(self._views.find_attributes, self._measured)
+        known = map(self._views.find_attributes, self.measured)
         asked = {pair for marginal in known for pair in itertools.combinations(marginal, 2)}
-        most = min(MOST_LARGER, _MOST_COUNTED // max(1, self._rows.records))
-        most_cells = limit_larger_cells(self._most_cells, attributes=self._layout.attributes)
+        most = min(MOST_LARGER, _MOST_COUNTED // max(1, self.rows.records))
+        most_cells = limit_larger_cells(self.most_cells, attributes=self._layout.attributes)
         found: dict[Marginal, Marginal] = {}
         smaller: set[Marginal] = set(asked)
-        for ways in range(3, self._most_ways + 1):
+        for ways in range(3, self.most_ways + 1):
             joined = {
                 tuple(sorted({*pair, *marginal}))
                 for marginal in smaller
@@ -210,7 +200,7 @@ class QueryDiscriminator:
             return
         views = self._views
         named = [[(views.attribute_of[view], views.width_of[view]) for view in marginal] for marginal in marginals]
-        flat = self._rows.sum(MARGINALS, argument=named)
+        flat = self.rows.sum(MARGINALS, argument=named)
         pieces = np.split(flat, np.cumsum([views.count_cells(marginal) for marginal in marginals])[:-1])
         for marginal, piece in zip(marginals, pieces, strict=True):
             self._larger[marginal] = piece.reshape([views.sizes[view] for view in marginal])
@@ -220,7 +210,7 @@ class QueryDiscriminator:
         """Pairs of attributes in their views: those of few cells, or all where there are none."""
         edges = itertools.combinations(range(self._layout.attributes), 2)
         pairs = [(left, right) for edge in edges for left, right in self._views.list_views(edge)]
-        return [pair for pair in pairs if self._views.count_cells(pair) <= self._most_cells] or pairs
+        return [pair for pair in pairs if self._views.count_cells(pair) <= self.most_cells] or pairs
 
     @functools.cached_property
     def _looks(self) -> list[list[Look]]:
@@ -284,7 +274,7 @@ class QueryDiscriminator:
                 for score_other in beside[part::HALVES]:
                     score_other()
 
-        work_side_by_side(work, parts=HALVES, apart=self._threads != 1 and cells.sum() >= _LEAST_APART)
+        work_side_by_side(work, parts=HALVES, apart=self.threads != 1 and cells.sum() >= _LEAST_APART)
         return scores
 
     def _score_larger(self, marginal: Marginal, probabilities: Probabilities) -> float:
@@ -297,7 +287,7 @@ class QueryDiscriminator:
     def _compare(self, counts: Counts, answers: Probabilities) -> list[Counts]:
         """How far answers are off, and what was expected, in counts. Shapes: all alike."""
         expected = answers.astype(np.float64)
-        expected *= self._records
+        expected *= self.records
         errors = counts - expected
         return [errors, expected]
 
@@ -308,7 +298,7 @@ class QueryDiscriminator:
             scores = score()
             return [float(scores[candidate]) for candidate in candidates]
 
-        return candidates[self._ledger.select(SELECTION_LABEL, list_scores)]
+        return candidates[self.ledger.select(SELECTION_LABEL, list_scores)]
 
     def _answer(self, marginal: Marginal, expected: Probabilities) -> None:
         """Releases a marginal's counts, and draws those that noise explains towards what the generator expected."""
@@ -318,12 +308,12 @@ class QueryDiscriminator:
                 return self._larger[marginal]
             return self._views.take_pair(self._pairs, marginal)
 
-        noisy = self._ledger.release(ANSWER_LABEL, count)
-        if self._prior is not None:
-            self._prior.note(marginal, noisy.values / self._records)
-        centre, ordered = expected.astype(np.float64) * self._records, [self._views.ordered[view] for view in marginal]
+        noisy = self.ledger.release(ANSWER_LABEL, count)
+        if self.prior is not None:
+            self.prior.note(marginal, noisy.values / self.records)
+        centre, ordered = expected.astype(np.float64) * self.records, [self._views.ordered[view] for view in marginal]
         drawn, stddevs = denoise(noisy.values, centre, stddev=noisy.stddev, ordered=ordered)
-        self._measured.add(marginal, drawn / self._records, stddev=stddevs / self._records)
+        self.measured.add(marginal, drawn / self.records, stddev=stddevs / self.records)
 
 
 def limit_larger_cells(most_cells: int, *, attributes: int) -> int:
