@@ -4,8 +4,7 @@ Pairs would say so one by one, each at the price of a question, and a fit to som
 Columns of which one-ways say that as many rows miss each are asked for together: in how many rows all of them are
 missing, in how many none, and which one is where the others are not. Where noise explains all rows in between, there
 are none.
-Privacy: of rows `ask_for_absence` reads the scores of candidates made of releases alone, through the exponential
-mechanism, and the counts of the one selected, through the Gaussian mechanism; the rest is post-processing.
+Privacy: rows are read by `Questions`, for selections and answers alone; the rest is post-processing.
 """
 
 import itertools

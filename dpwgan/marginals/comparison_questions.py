@@ -3,8 +3,7 @@
 Groups say about how large a total is and how large its parts are, not that it is their sum: within a group each number
 is drawn by itself. So it is asked how often a number is below another one, or some together, the same, or above, by
 what one more column says.
-Privacy: of rows `ask_for_comparisons` reads the scores of candidates made of releases alone, through the exponential
-mechanism, and the counts of the one selected, through the Gaussian mechanism; the rest is post-processing.
+Privacy: rows are read by `Questions`, for selections and answers alone; the rest is post-processing.
 """
 
 import itertools

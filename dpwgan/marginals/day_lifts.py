@@ -3,9 +3,7 @@
 Offices take no appointments on Sundays, and emergencies come on all days. Groups are runs of days, so whether a row's
 day is a Sunday would be chance. So it is asked how many rows have each kind of day by another column's groups, and rows
 of a group of days trade these accordingly.
-Privacy: of rows `ask_for_first_day` and `ask_for_day_lifts` read the scores of candidates made of releases alone,
-through the exponential mechanism, and the counts of the one selected, through the Gaussian mechanism; the rest is
-post-processing.
+Privacy: rows are read by `Questions`, for selections and answers alone; the rest is post-processing.
 """
 
 import math

@@ -3,8 +3,7 @@
 A column of more codes than it may have groups keeps each code's share, but which of its group's codes a row has would
 be chance: a county beside the district of another. So pairs are asked for once more, of a column's codes by another's
 groups, or its codes where it has such, and rows of a group share its codes out by these answers.
-Privacy: of rows `ask_for_details` reads the scores of candidates made of releases alone, through the exponential
-mechanism, and the counts of the one selected, through the Gaussian mechanism; the rest is post-processing.
+Privacy: rows are read by `Questions`, for selections and answers alone; the rest is post-processing.
 """
 
 import functools
