@@ -250,6 +250,18 @@ READS = [
 ]
 
 
+def fit_watched(
+    encoded: EncodedTable, plan: Plan[AnchorDesign], patch: pytest.MonkeyPatch
+) -> tuple[FittedAnchor, list[str], Watcher]:
+    """A fit that charges all that it reserved, and reads rows behind the door alone; by which labels it read them."""
+    watcher = Watcher()
+    ledger = reserve(plan, observers=[watcher])
+    reads = watch_reads(patch, ledger, watcher, READS)
+    fitted = fit(encoded, plan, ledger=ledger)
+    assert ledger.charged == {release.label: release.times for release in plan.releases}
+    return fitted, reads, watcher
+
+
 def make_wide(monkeypatch: pytest.MonkeyPatch, records: int = 2_000) -> EncodedTable:
     """A table with two columns of more codes than groups: one code of each belongs to one of the other."""
     monkeypatch.setattr(anchor_plan, "MOST_CELLS", 6)
@@ -262,19 +274,16 @@ def make_wide(monkeypatch: pytest.MonkeyPatch, records: int = 2_000) -> EncodedT
 
 
 def test_codes_are_told_apart_within_their_groups_when_they_are_many(monkeypatch):
-    encoded, watcher = make_wide(monkeypatch), Watcher()
+    encoded = make_wide(monkeypatch)
     plan = make_plan(encoded, epsilon=30.0, settings=replace(FAST, codes=400, fit_steps=200, rounds=8))
     assert (plan.design.most_groups, plan.design.detailed, plan.design.details) == (6, (0, 1), 2)
     assert plan.design.queries == 3 + 8
     assert {release.label: release.times for release in plan.releases}[ANSWER_LABEL] == plan.design.queries
     rho = total_rho([release.charge for release in plan.releases], relation=ZERO_OUT)
     assert rho == pytest.approx(1 / (2 * plan.choice.noise**2), rel=1e-9)
-    ledger = reserve(plan, observers=[watcher])
-    reads = watch_reads(monkeypatch, ledger, watcher, READS)
-    fitted = fit(encoded, plan, ledger=ledger)
+    fitted, reads, watcher = fit_watched(encoded, plan, monkeypatch)
     assert reads[-1] == SELECTION_LABEL
     assert watcher.order[-4:] == [SELECTION_LABEL, ANSWER_LABEL] * 2
-    assert ledger.charged == {release.label: release.times for release in plan.releases}
     sampler = fitted.make_sampler(fitted.generator.probabilities())
     assert next(iter(sampler.details.lifts)) in ((0, 1), (1, 0))
 
@@ -339,7 +348,7 @@ def make_pay(records: int = 1_000) -> EncodedTable:
 
 
 def test_numbers_are_compared_when_there_are_several_of_a_unit(monkeypatch):
-    encoded, watcher = make_pay(), Watcher()
+    encoded = make_pay()
     plan = make_plan(encoded, epsilon=10.0, settings=replace(FAST, codes=200, fit_steps=100))
     design = plan.design
     assert (design.compared, design.comparisons, design.queries) == ((0, 1), 1, 3 + 3)
@@ -350,12 +359,9 @@ def test_numbers_are_compared_when_there_are_several_of_a_unit(monkeypatch):
     assert [lines[label].times for label in (COMPARISON_SELECTION_LABEL, COMPARISON_ANSWER_LABEL)] == [1, 1]
     rho = total_rho([release.charge for release in plan.releases], relation=ZERO_OUT)
     assert rho == pytest.approx(1 / (2 * plan.choice.noise**2), rel=1e-6)
-    ledger = reserve(plan, observers=[watcher])
-    reads = watch_reads(monkeypatch, ledger, watcher, READS)
-    fitted = fit(encoded, plan, ledger=ledger)
+    fitted, reads, watcher = fit_watched(encoded, plan, monkeypatch)
     assert reads[-1] == COMPARISON_SELECTION_LABEL
     assert watcher.order[-2:] == [COMPARISON_SELECTION_LABEL, COMPARISON_ANSWER_LABEL]
-    assert ledger.charged == {release.label: release.times for release in plan.releases}
     sampler = fitted.make_sampler(fitted.generator.probabilities())
 
     def count_same(sampler: MixtureSampler) -> float:
@@ -396,17 +402,14 @@ def test_dates_are_compared_once_more_each_and_once_with_what_may_lie_between(da
 
 
 def test_days_are_told_apart_when_there_is_a_date(monkeypatch):
-    encoded, watcher = make_table(3_000, columns=[DATE, *NARROW[:2], NARROW[0]]), Watcher()
+    encoded = make_table(3_000, columns=[DATE, *NARROW[:2], NARROW[0]])
     cells, facts = np.arange(3_000) % 700, lay_out_attributes(encoded.spans)
     facts[0].put_cells(cells, into=encoded)
     encoded.codes[:, -1] = cells % 7 < 2  # at weekends
     plan = make_plan(encoded, epsilon=20.0, settings=replace(FAST, codes=200, fit_steps=100, rounds=6))
     assert (plan.design.dates, plan.design.day_questions, plan.design.queries) == ((0,), 1, 3 + 6)
-    ledger = reserve(plan, observers=[watcher])
-    reads = watch_reads(monkeypatch, ledger, watcher, READS)
-    fitted = fit(encoded, plan, ledger=ledger)
+    fitted, reads, _ = fit_watched(encoded, plan, monkeypatch)
     assert reads[-1] == SELECTION_LABEL
-    assert ledger.charged == {release.label: release.times for release in plan.releases}
     sampler = fitted.make_sampler(fitted.generator.probabilities())
     assert list(sampler.day_lifts.lifts) == [(0, 3)]
 
@@ -552,17 +555,14 @@ def make_survey(records: int = 3_000) -> EncodedTable:
 
 
 def test_columns_that_rise_together_do_so_where_they_have_more_pairs_than_can_be_asked_for(monkeypatch):
-    encoded, watcher = make_survey(), Watcher()
+    encoded = make_survey()
     plan = make_plan(encoded, epsilon=1.0, settings=replace(FAST, codes=300, fit_steps=100))
     assert plan.design.correlated == tuple(range(40))
     rho = total_rho([release.charge for release in plan.releases], relation=ZERO_OUT)
     assert rho == pytest.approx(1 / (2 * plan.choice.noise**2), rel=1e-6)
-    ledger = reserve(plan, observers=[watcher])
-    reads = watch_reads(monkeypatch, ledger, watcher, READS)
-    fitted = fit(encoded, plan, ledger=ledger)
+    fitted, reads, _ = fit_watched(encoded, plan, monkeypatch)
     of_ranks = [label for label in dict.fromkeys(reads) if "ranks" in label or "rank " in label]
     assert of_ranks == [NORMS_LABEL, CORRELATIONS_LABEL]
-    assert ledger.charged == {release.label: release.times for release in plan.releases}
 
     def correlate(fitted: FittedAnchor) -> float:
         """The mean correlation of answers in the codes, over what it is in the table."""
