@@ -1,4 +1,4 @@
-"""First codes from a tree of pairs, and systematic draws: each row's law, and how little counts are off."""
+"""First codes from a tree of pairs."""
 
 import itertools
 
@@ -7,17 +7,14 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from dpwgan.marginals.absence import Absence
-from dpwgan.marginals.draws import draw_systematically
 from dpwgan.marginals.groups import Edge, GroupLayout
 from dpwgan.marginals.markov_tree import Forest, draw_first_codes, find_strongest_tree
 from dpwgan.marginals.mixture import Mixture
 from tests.counts import count_marginal
 from tests.marginals.groups import are_joined, make_groups
 
-FALSE_ALARM = 1e-6
 Floats = npt.NDArray[np.float64]
 
 
@@ -48,50 +45,6 @@ def test_tree_is_the_strongest_of_all_when_every_one_is_tried(attributes, seed):
 def test_forest_is_what_is_left_when_pairs_do_not_reach_everything():
     assert find_strongest_tree({(0, 1): 1.0, (2, 3): 2.0}, attributes=5) == [(2, 3), (0, 1)]
     assert find_strongest_tree({}, attributes=1) == []
-
-
-@settings(max_examples=60)
-@given(st.integers(0, 300), st.integers(1, 6), st.integers(1, 7), st.integers(0, 2**31))
-def test_counts_are_off_by_at_most_one_in_each_group_when_drawn(rows, groups, categories, seed):
-    rng = np.random.default_rng(seed)
-    table = rng.dirichlet(np.full(categories, 0.3), groups)
-    chosen = rng.integers(0, groups, rows)
-    drawn = draw_systematically(table, chosen, rng=rng)
-    assert drawn.shape == (rows,)
-    for group in range(groups):
-        inside = chosen == group
-        counts = np.bincount(drawn[inside], minlength=categories)
-        assert len(counts) == categories
-        assert np.abs(counts - inside.sum() * table[group]).max() <= 1 + 1e-9
-
-
-def test_no_category_of_probability_zero_is_drawn_when_others_have_all():
-    table = np.array([[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [1.0, 0.0, 0.0]])
-    chosen = np.random.default_rng(1).integers(0, 3, 5_000)
-    drawn = draw_systematically(table, chosen, rng=np.random.default_rng(2))
-    assert table[chosen, drawn].min() > 0
-
-
-def draw_by_rank(table: Floats, groups: npt.NDArray[np.int64], *, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """The twin: rows of a group in their order, not in a random one. Together they are right, each one is not."""
-    ranks = np.array([np.count_nonzero(groups[:row] == group) for row, group in enumerate(groups)])
-    points = (ranks + rng.random(len(table))[groups]) / np.bincount(groups, minlength=len(table))[groups]
-    return (points[:, np.newaxis] > np.cumsum(table, axis=1)[groups][:, :-1]).sum(axis=1)
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize(("draw", "broken"), [(draw_systematically, False), (draw_by_rank, True)])
-def test_each_row_has_its_groups_distribution_when_drawn_again_and_again(draw, broken):
-    """Chi-square of one row over repeated draws, which are independent; the bound is shared out among the rows."""
-    rng = np.random.default_rng(3)
-    table = np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]])
-    groups = np.array([0, 1, 1, 0, 0, 1, 0, 0])
-    drawn = np.array([draw(table, groups, rng=rng) for _ in range(3_000)])
-    rejected = [
-        stats.chisquare(np.bincount(own, minlength=3), len(drawn) * table[group]).pvalue < FALSE_ALARM / len(groups)
-        for own, group in zip(drawn.T, groups, strict=True)
-    ]
-    assert bool(np.any(rejected)) is broken
 
 
 def make_tree() -> tuple[GroupLayout, list[Edge], list[Floats], dict[Edge, Floats]]:
@@ -128,21 +81,6 @@ def test_codes_hold_the_trees_pairs_when_drawn_from_it():
         # A leaf has the distribution that belongs to its code's record.
         expected = get_conditional(1, leaf)[records[:, 1]]
         assert probabilities[:, layout.get_slice(leaf)] == pytest.approx(expected, abs=0.05)
-
-
-def test_tree_pairs_are_met_when_records_are_drawn_along_it():
-    """Down a tree, a pair's counts are off by what its parent's are, times a conditional, and one more."""
-    _, tree, shares, pairs = make_tree()
-    rng = np.random.default_rng(6)
-    codes = 1_000
-    values = {1: draw_systematically(shares[1][np.newaxis], np.zeros(codes, np.int64), rng=rng)}
-    for parent, child in ((1, 0), (1, 2), (1, 3)):
-        table = pairs[parent, child] / pairs[parent, child].sum(axis=1, keepdims=True)
-        values[child] = draw_systematically(table, values[parent], rng=rng)
-    for left, right in tree:
-        counts = np.zeros(pairs[left, right].shape)
-        np.add.at(counts, (values[left], values[right]), 1)
-        assert np.abs(counts - codes * pairs[left, right]).max() <= 2 + 1e-9
 
 
 def test_every_attribute_gets_codes_when_the_tree_leaves_some_out():

@@ -419,16 +419,6 @@ def test_no_more_candidates_of_four_attributes_are_listed_than_there_may_be(monk
     assert by_size[1:] == [9, 9]
 
 
-def test_each_question_is_one_selection_and_one_answer_when_asked():
-    watch = Watcher()
-    discriminator = make_discriminator(
-        make_groups(50, sizes=SIZES, seed=12), most_ways=4, selection_epsilon=0.4, watcher=watch
-    )
-    for seed in range(6):
-        discriminator.ask(make_probabilities(3, sizes=SIZES, seed=seed))
-    assert watch.order == [SELECTION_LABEL, ANSWER_LABEL] * 6
-
-
 def test_questions_by_the_same_scores_have_one_attribute_in_common_at_most_when_there_are_others():
     for seed in range(20):
         watch = Watcher()

@@ -1,6 +1,5 @@
 """Views: which there are, what blocks of neighbours add up to, and answers to them as a loss."""
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -172,8 +171,3 @@ def test_answers_of_blocks_come_back_as_they_were_when_they_are_packed():
         assert np.array_equal(copied.get_shares(marginal), shares)
     probabilities: npt.NDArray[np.float32] = make_probabilities(6, sizes=SIZES, seed=12)
     assert np.array_equal(*(add_up_gradients([loss], probabilities) for loss in (copied, measured)))
-
-
-def test_views_lie_side_by_side_without_a_gap():
-    ends = itertools.accumulate(VIEWS.sizes)
-    assert [VIEWS.get_slice(view).stop for view in range(len(VIEWS.sizes))] == list(ends)
