@@ -22,7 +22,7 @@ class Targets(NamedTuple):
     weights: npt.NDArray[np.float32]
 
 
-class Sides:
+class ViewRows:
     """Something of each group, and of each block of the views that were asked for, whose places come after the groups.
 
     Shapes: (width, codes) and (blocks, codes).
@@ -55,11 +55,11 @@ class PairBlock:
         both = [np.hstack(cells) for cells in zip(self._targets, targets, strict=True)]
         return PairBlock(self.left, slice(self.right.start, right.stop), Targets(*both))
 
-    def add_up(self, rows: Sides, *, share: float, into: Sums) -> None:
+    def add_up(self, rows: ViewRows, *, share: float, into: Sums) -> None:
         """Writes what some codes have of the answers."""
         multiply_rows(rows.take(self.left), rows.take(self.right), scale=share, into=self._shape(into))
 
-    def add_gradient(self, rows: Sides, answers: Sums, *, share: float, into: Sides) -> None:
+    def add_gradient(self, rows: ViewRows, answers: Sums, *, share: float, into: ViewRows) -> None:
         """Adds the gradient."""
         weighted = self._shape(answers) - self._targets.shares
         weighted *= self._targets.weights
@@ -88,7 +88,7 @@ class LargerBlock:
         self._targets = Targets(*(np.ascontiguousarray(cells.swapaxes(-1, -2)) for cells in both))
         self.cells = self._targets.shares.size
 
-    def add_up(self, rows: Sides, *, share: float, into: Sums) -> None:
+    def add_up(self, rows: ViewRows, *, share: float, into: Sums) -> None:
         """Writes what some codes have of the answers."""
         left, right = rows.take(self._left), self._take_own(rows)
         answers, product = into.reshape(self._targets.shares.shape), np.empty_like(left)
@@ -96,7 +96,7 @@ class LargerBlock:
             np.multiply(left, functools.reduce(np.multiply, factors), out=product)
             multiply_rows(product, right, scale=share, into=answers[combination].T)
 
-    def add_gradient(self, rows: Sides, answers: Sums, *, share: float, into: Sides) -> None:
+    def add_gradient(self, rows: ViewRows, answers: Sums, *, share: float, into: ViewRows) -> None:
         """Adds the gradient."""
         left, right = rows.take(self._left), self._take_own(rows)
         slope_of_left, slope_of_right = into.take(self._left), np.zeros_like(right)
@@ -120,11 +120,11 @@ class LargerBlock:
             part += slope_of_right[start : start + len(part)]
             start += len(part)
 
-    def _take_own(self, rows: Sides) -> Probabilities:
+    def _take_own(self, rows: ViewRows) -> Probabilities:
         """What each marginal has by itself, one below the other."""
         return np.concatenate([rows.take(piece) for piece in self._own])
 
-    def _list_given(self, values: Sides) -> Iterator[tuple[tuple[int, ...], list[Probabilities]]]:
+    def _list_given(self, values: ViewRows) -> Iterator[tuple[tuple[int, ...], list[Probabilities]]]:
         """Each combination of groups of all attributes but two, and what is there of each of them. Shapes: (codes,)."""
         pieces = [values.take(piece) for piece in self._given]
         for combination in itertools.product(*(range(len(piece)) for piece in pieces)):

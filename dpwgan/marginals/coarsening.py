@@ -254,7 +254,7 @@ def _read_odds(document: dict[str, Any]) -> RoundSteps | DayKinds:
 
 
 class CoarseRows(NamedTuple):
-    """Rows of cells, and how these lie in groups: for what is counted of cells, of the same rows as of groups."""
+    """Rows of cells, and how these lie in groups: what is counted of both at once."""
 
     encoded: EncodedTable
     coarsening: Coarsening

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.marginals.answer_blocks import LargerBlock, PairBlock, Sides, Targets, lay_out_larger
+from dpwgan.marginals.answer_blocks import LargerBlock, PairBlock, Targets, ViewRows, lay_out_larger
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.loss import Codes, Probabilities, Sums
 from dpwgan.marginals.row_products import multiply_rows
@@ -232,7 +232,7 @@ class MeasuredMarginals:
 
     def add_up(self, codes: Codes, *, into: Sums) -> None:
         """Writes what some codes have of the means, as `ReleasedLoss` has it."""
-        sides = Sides(codes.rows, self._join(codes.rows))
+        sides = ViewRows(codes.rows, self._join(codes.rows))
         for block, answers in self._list_answers(into):
             block.add_up(sides, share=codes.share, into=answers)
 
@@ -244,7 +244,7 @@ class MeasuredMarginals:
         weighted *= codes.share
         into += weighted[:, np.newaxis]
         joined = self._join(rows)
-        sides, slopes = Sides(rows, joined), Sides(into, np.zeros_like(joined))
+        sides, slopes = ViewRows(rows, joined), ViewRows(into, np.zeros_like(joined))
         for block, answers in self._list_answers(sums):
             block.add_gradient(sides, answers, share=codes.share, into=slopes)
         for view, place in views.items():

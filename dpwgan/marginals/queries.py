@@ -37,7 +37,6 @@ from dpwgan.privacy.release import Release
 from dpwgan.table.rows import Rows
 
 AnyMarginal = TypeVar("AnyMarginal", bound=Marginal)
-Sides = tuple[Counts, Counts]
 Scores = Counts | Mapping[Marginal, float]
 
 SELECTION_LABEL = "query selections"
@@ -355,7 +354,7 @@ def plan_queries(
     ]
 
 
-def _explain(shares: Sides, variances: Sides) -> Counts:
+def _explain(shares: tuple[Counts, Counts], variances: tuple[Counts, Counts]) -> Counts:
     """The errors, in counts, that noise of one-ways puts into blocks of their product. Shapes: (blocks, blocks).
 
     Of each side what its blocks have. A group's noise is the same in all cells of it.
