@@ -10,6 +10,7 @@ from dpwgan.marginals import one_ways
 from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.one_ways import OneWayPlan, OneWays
 from dpwgan.privacy.ledger import Ledger
+from dpwgan.table.calendar import CalendarColumn
 from dpwgan.table.encoded import EncodedTable, Span, choose_number_type, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, Column, NumericColumn, Schema
 from tests.ledgers import open_ledger
@@ -37,12 +38,17 @@ SCHEMA = Schema(columns=COLUMNS, sha256="0" * 64)
 SPANS = lay_out_spans(SCHEMA)
 
 
+def lay_out(*columns: Column | CalendarColumn) -> tuple[Span, ...]:
+    """The spans of some columns."""
+    return lay_out_spans(Schema(columns=columns, sha256="0" * 64))  # type: ignore[arg-type]
+
+
 def make_encoded(
     records: int, *, seed: int, columns: Sequence[Column] = COLUMNS, uniform: bool = False
 ) -> EncodedTable:
     """Draws legal rows; numbers are anywhere in their range, its ends included, or uniform."""
     rng = np.random.default_rng(seed)
-    spans = lay_out_spans(Schema(columns=tuple(columns), sha256="0" * 64))
+    spans = lay_out(*columns)
     linear = sum(span.head == "linear" for span in spans)
     codes = np.zeros((records, len(spans) - linear), np.int32)
     numbers = np.zeros((records, linear), choose_number_type(spans))

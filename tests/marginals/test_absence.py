@@ -18,12 +18,13 @@ from dpwgan.marginals.measurements import GroupedRows
 from dpwgan.marginals.queries import ANSWER_LABEL, SELECTION_LABEL, plan_queries
 from dpwgan.privacy.journal import Journal
 from dpwgan.privacy.randomness import make_streams
-from dpwgan.table.encoded import EncodedTable, lay_out_spans
+from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.rows import Rows
-from dpwgan.table.schema import CategoricalColumn, Schema
+from dpwgan.table.schema import CategoricalColumn
 from tests.ledgers import Watcher, open_ledger, watch_reads
 from tests.marginals.groups import group_codes, hold_cells
 from tests.marginals.neighbours import move
+from tests.marginals.tables import lay_out
 from tests.methods.runs import reserve
 from tests.plans import make_terms
 from tests.rows import hold
@@ -31,19 +32,13 @@ from tests.rows import hold
 # Six columns of one visit and four of the next, one that nobody lacks, and one that many miss by chance.
 VISIT, NEXT, LONE, NEVER = range(6), range(6, 10), 10, 11
 COLUMNS, MISSING, VALUES = 12, 2, 3
-SCHEMA = Schema(
-    columns=tuple(
-        CategoricalColumn(
-            name=f"c{place}",
-            tokens=(*map(str, range(VALUES)), *(() if place == NEVER else ("x", "y"))),
-            missing=() if place == NEVER else ("x", "y"),
-            integer=True,
-        )
-        for place in range(COLUMNS)
-    ),
-    sha256="0" * 64,
+CODES = [() if place == NEVER else ("x", "y") for place in range(COLUMNS)]
+SPANS = lay_out(
+    *(
+        CategoricalColumn(name=f"c{place}", tokens=(*map(str, range(VALUES)), *codes), missing=codes, integer=True)
+        for place, codes in enumerate(CODES)
+    )
 )
-SPANS = lay_out_spans(SCHEMA)
 
 
 def make_visits(records: int, *, seed: int = 0, apart: float = 0.0, by_chance: bool = False) -> EncodedTable:

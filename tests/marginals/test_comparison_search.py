@@ -14,18 +14,14 @@ from dpwgan.marginals.comparison_search import Search
 from dpwgan.marginals.comparisons import DIFFERENCE, PRODUCT, SUM, Number, Sides
 from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.table.calendar import DAY, CalendarColumn
-from dpwgan.table.encoded import lay_out_spans
-from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema
+from dpwgan.table.schema import CategoricalColumn, NumericColumn
+from tests.marginals.tables import lay_out
 
 Levels = npt.NDArray[np.int64]
 
 ROWS = 3_000
 DIFFERENCE_OF_THREE = Sides(3, (0, 1, 2), DIFFERENCE)
-(ANY,) = lay_out_attributes(
-    lay_out_spans(
-        Schema(columns=(NumericColumn(name="any", minimum=0, maximum=999, integer=True),), sha256="0" * 64)  # type: ignore[arg-type]
-    )
-)
+(ANY,) = lay_out_attributes(lay_out(NumericColumn(name="any", minimum=0, maximum=999, integer=True)))
 
 
 def search(
@@ -68,7 +64,7 @@ def test_numbers_are_compared_with_those_of_their_kind():
         CategoricalColumn(name="kind", tokens=tuple("abc"), integer=False),
         NumericColumn(name="binned", minimum=0, maximum=999, integer=True, edges=(0.0, 500.0, 999.0)),
     )
-    facts = lay_out_attributes(lay_out_spans(Schema(columns=columns, sha256="0" * 64)))  # type: ignore[arg-type]
+    facts = lay_out_attributes(lay_out(*columns))
     assert find_compared(facts, least_levels=129) == (0, 1, 2, 3)
     assert find_compared(facts, least_levels=2) == (0, 1, 2, 3, 4)
     assert [facts[place].origin for place in (0, 2, 3)] == [0, 0, -30]

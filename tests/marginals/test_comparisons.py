@@ -36,12 +36,12 @@ from dpwgan.marginals.day_kinds import DAY_KINDS, DayKinds
 from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.queries import plan_queries
 from dpwgan.table.calendar import DAY, SECOND, CalendarColumn
-from dpwgan.table.encoded import EncodedTable, lay_out_spans
-from dpwgan.table.schema import CategoricalColumn, Column, NumericColumn, Schema
+from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.schema import CategoricalColumn, NumericColumn
 from tests.ledgers import Watcher, open_ledger
 from tests.marginals.groups import coarsen, draw_of_groups, hold_cells
 from tests.marginals.neighbours import move
-from tests.marginals.tables import read_cells, write_cells
+from tests.marginals.tables import lay_out, read_cells, write_cells
 
 Levels = npt.NDArray[np.int64]
 
@@ -53,21 +53,17 @@ def compare(own: int, others: tuple[int, ...], by: int = ALL, how: str = SUM, sc
     return Comparison(Sides(own, others, how), by, scales)
 
 
-def make_schema(*columns: Column) -> Schema:
-    return Schema(columns=columns, sha256="0" * 64)  # type: ignore[arg-type]
-
-
 def make_number(name: str, *, most: int = LEVELS - 1, least: int = 0, **more: Any) -> NumericColumn:
     return NumericColumn(name=name, minimum=least, maximum=most, integer=True, **more)
 
 
-SCHEMA = make_schema(
+COLUMN_OF_KINDS = CategoricalColumn(name="kind", tokens=tuple("abc"), integer=False)
+SPANS = lay_out(
     make_number("pay"),
     make_number("extra", missing=("", "none")),
     make_number("total", least=-10, most=LEVELS - 11),
-    CategoricalColumn(name="kind", tokens=tuple("abc"), integer=False),
+    COLUMN_OF_KINDS,
 )
-SPANS = lay_out_spans(SCHEMA)
 ATTRIBUTES = lay_out_attributes(SPANS)
 
 
@@ -368,7 +364,7 @@ def test_answers_that_are_mere_noise_move_nothing(seed, monkeypatch):
 def test_days_and_a_number_that_counts_both_ends_are_a_day_off_in_all_rows():
     day = {"first": 0, "format": "%Y-%m-%d", "step": DAY, "written": "date"}
     begin, end = (CalendarColumn(name=name, steps=1_000, **day) for name in ("begin", "end"))  # type: ignore[arg-type]
-    spans = lay_out_spans(make_schema(begin, end, make_number("days", most=199)))
+    spans = lay_out(begin, end, make_number("days", most=199))
     rng = np.random.default_rng(0)
     first, days = rng.integers(0, 800, 6_000), rng.integers(1, 120, 6_000)
     encoded = write_cells(spans, first, first + days - 1, days)
@@ -384,7 +380,7 @@ def test_days_and_a_number_that_counts_both_ends_are_a_day_off_in_all_rows():
 @pytest.mark.parametrize("seed", range(2))
 def test_a_payslip_adds_up_twice_where_groups_are_too_wide_to_show_small_parts(seed):
     names = ["base", "bonus", "gross", "social", "tax", "net"]
-    spans = lay_out_spans(make_schema(*(make_number(name, most=9_999) for name in names)))
+    spans = lay_out(*(make_number(name, most=9_999) for name in names))
     rng = np.random.default_rng(seed)
     base, bonus = rng.integers(2_000, 6_000, 6_000), rng.integers(0, 120, 6_000)
     gross = base + bonus
@@ -413,7 +409,7 @@ def test_moments_are_as_much_later_as_a_number_says_where_groups_are_too_wide_to
     """A stay's nights, of a year, or a ride's minutes: in place of what was found of the two alone."""
     begin, end = (CalendarColumn(name=name, first=0, steps=steps, **moment) for name in ("begin", "end"))
     numbers = [make_number(name, most=99) for name in ("age", "length")]
-    spans = lay_out_spans(make_schema(begin, end, *numbers))
+    spans = lay_out(begin, end, *numbers)
     rng = np.random.default_rng(0)
     begins, lengths = rng.integers(0, steps - 99, 6_000), rng.geometric(0.2, 6_000).clip(1, 99)
     encoded = write_cells(spans, begins, begins + lengths, rng.integers(0, 100, 6_000), lengths)
@@ -432,7 +428,7 @@ def test_moments_are_as_much_later_as_a_number_says_where_groups_are_too_wide_to
 def ask_how_much_later(gaps: Levels, kind: Levels, *, times: int, seed: int = 0) -> tuple[Levels, Levels, Comparisons]:
     """Two days, and how far rows drawn of their groups then lie apart, by the kind of each row."""
     begin, end = (CalendarColumn(name=name, first=0, steps=4_000, **_DAYS) for name in ("begin", "end"))
-    spans = lay_out_spans(make_schema(begin, end, SCHEMA.columns[KIND]))
+    spans = lay_out(begin, end, COLUMN_OF_KINDS)
     rng = np.random.default_rng(seed)
     begins = rng.integers(0, 1_500, len(gaps))
     encoded = write_cells(spans, begins, begins + gaps, kind)
@@ -530,7 +526,7 @@ def test_days_that_nobody_has_are_not_made_by_how_far_others_lie():
     """The second day is never on a weekend, and the same or some days later."""
     day = {"first": 0, "format": "%Y-%m-%d", "step": DAY, "written": "date"}
     columns = [CalendarColumn(name=name, steps=1_000, **day) for name in ("begin", "end")]  # type: ignore[arg-type]
-    spans = lay_out_spans(make_schema(*columns))
+    spans = lay_out(*columns)
     rng = np.random.default_rng(0)
     begins = rng.integers(0, 900, 20_000)
     ends = begins + np.where(rng.random(20_000) < 0.4, 0, rng.integers(0, 60, 20_000))
@@ -596,7 +592,7 @@ def test_rows_add_up_or_multiply_whatever_the_decimals(how):
     """A loss in cents is what is paid, in cents, and a whole amount, or so many times what is paid."""
     money = {"minimum": 0, "integer": False, "decimals": 2}
     columns = [NumericColumn(name=name, maximum=most, **money) for name, most in (("loss", 5_000), ("paid", 300))]
-    spans = lay_out_spans(make_schema(make_number("own", most=300), *columns))
+    spans = lay_out(make_number("own", most=300), *columns)
     rng = np.random.default_rng(0)
     own, paid = rng.integers(0, 200 if how == SUM else 15, 6_000), rng.integers(0, 30_000, 6_000)
     encoded = write_cells(spans, own, paid + 100 * own if how == SUM else own * paid, paid)

@@ -15,22 +15,21 @@ from dpwgan.marginals.details import DETAILS, Details, ask_for_details, find_cod
 from dpwgan.marginals.hanging import hangs_on, put_in_order
 from dpwgan.marginals.measurements import GroupedRows
 from dpwgan.marginals.queries import ANSWER_LABEL, SELECTION_LABEL, plan_queries
-from dpwgan.table.encoded import EncodedTable, lay_out_spans
+from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.rows import Rows
-from dpwgan.table.schema import CategoricalColumn, Schema
+from dpwgan.table.schema import CategoricalColumn
 from tests.ledgers import Watcher, open_ledger
 from tests.marginals.groups import group_codes, hold_cells
 from tests.marginals.neighbours import move
+from tests.marginals.tables import lay_out
 
 CODES, DISTRICTS, GROUPS_OF_CODES = 12, 6, 4
-SCHEMA = Schema(
-    columns=tuple(
+SPANS = lay_out(
+    *(
         CategoricalColumn(name=name, tokens=tuple(map(str, range(size))), integer=True)
         for name, size in (("county", CODES), ("district", DISTRICTS), ("state", 3), ("coin", 2))
-    ),
-    sha256="0" * 64,
+    )
 )
-SPANS = lay_out_spans(SCHEMA)
 COUNTY, DISTRICT, STATE, COIN = range(4)
 
 

@@ -26,8 +26,7 @@ from dpwgan.marginals.rank_correlations import (
     shrink,
 )
 from dpwgan.privacy.events import Gaussian
-from dpwgan.table.encoded import lay_out_spans
-from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema
+from dpwgan.table.schema import CategoricalColumn, NumericColumn
 from tests.ledgers import Watcher, open_ledger
 from tests.marginals.groups import (
     add_up_gradients,
@@ -37,6 +36,7 @@ from tests.marginals.groups import (
     make_probabilities,
     replace_row,
 )
+from tests.marginals.tables import lay_out
 from tests.normal_law import has_variance
 from tests.rows import hold_groups
 
@@ -214,17 +214,13 @@ def test_the_gradient_is_that_of_the_squared_errors():
     assert loss.count_sums() == 16
 
 
-SCHEMA = Schema(
-    columns=(
-        NumericColumn(name="age", minimum=0, maximum=99, integer=True, missing=("",)),
-        CategoricalColumn(name="answer", tokens=("1", "2", "3", "9"), integer=True, missing=("9",)),
-        CategoricalColumn(name="yes", tokens=("no", "yes"), integer=False),
-        CategoricalColumn(name="kind", tokens=tuple("abc"), integer=False),
-        CategoricalColumn(name="only", tokens=("a",), integer=False),
-    ),
-    sha256="0" * 64,
+SPANS = lay_out(
+    NumericColumn(name="age", minimum=0, maximum=99, integer=True, missing=("",)),
+    CategoricalColumn(name="answer", tokens=("1", "2", "3", "9"), integer=True, missing=("9",)),
+    CategoricalColumn(name="yes", tokens=("no", "yes"), integer=False),
+    CategoricalColumn(name="kind", tokens=tuple("abc"), integer=False),
+    CategoricalColumn(name="only", tokens=("a",), integer=False),
 )
-SPANS = lay_out_spans(SCHEMA)
 
 
 def test_columns_with_an_order_are_numbers_rising_codes_and_those_of_two_codes():
