@@ -490,10 +490,13 @@ def test_the_same_is_asked_once_more_by_a_column_or_more_finely():
         compare(1, (0,), scales=PARTS),
         compare(1, (0,), 2, scales=POWERS),
     )
-    both, longer = compare(1, (0,), 2, scales=PARTS), compare(1, (0, 3), scales=POWERS)
-    every = (alone, finer, by, both, longer)
+    both, longer, signs = compare(1, (0,), 2, scales=PARTS), compare(1, (0, 3), scales=POWERS), compare(1, (0,))
+    every = (alone, finer, by, both, longer, signs)
     refined = {known: [asked for asked in every if questions._refines(asked, known, {1: (0,)})] for known in every}
-    assert refined == {alone: [finer, by, longer], finer: [longer], by: [both, longer], both: [longer], longer: []}
+    # Of a sign alone, any number between two would say how far they lie apart.
+    assert refined == dict(
+        zip(every, ([finer, by, longer], [longer], [both, longer], [longer], [], [alone]), strict=True)
+    )
 
 
 @pytest.mark.parametrize(("least", "is_longer"), [(None, False), (0.0, True)])
@@ -502,12 +505,10 @@ def test_moments_do_not_hang_on_a_number_that_says_nothing_of_them(least, is_lon
     if least is not None:
         monkeypatch.setattr(questions, "_LEAST_EXACT", least)
     begin, end = (CalendarColumn(name=name, first=0, steps=2_000, **_DAYS) for name in ("begin", "end"))
-    spans = lay_out_spans(make_schema(begin, end, make_number("quantity", most=99)))
+    spans = lay_out(begin, end, make_number("quantity", most=99))
     rng = np.random.default_rng(0)
     begins, gaps = rng.integers(0, 1_400, 6_000), np.minimum(rng.geometric(0.04, 6_000) - 1, 400)
-    encoded, facts = EncodedTable.make_empty(spans, 6_000), lay_out_attributes(spans)
-    for attribute, cells in zip(facts, (begins, begins + gaps, rng.integers(1, 30, 6_000)), strict=True):
-        attribute.put_cells(cells, into=encoded)
+    encoded = write_cells(spans, begins, begins + gaps, rng.integers(1, 30, 6_000))
     drafts = [compare(1, others, scales=POWERS) for others in ((0,), (0, 2))]
     monkeypatch.setattr(questions, "_list_candidates", lambda *_: iter(drafts))
     known = ask(encoded, coarsening=coarsen(encoded, block=60), numbers=(0, 1), times=2, noise=5.0)
