@@ -223,7 +223,8 @@ def _ask_within_groups(
     def compare() -> Arrays:
         drafted = draft(comparison_questions.DRAFTED_ROWS)
         ask = partial(ask_for_comparisons, table.cells, drafted, records=table.records, ledger=ledger)
-        return ask(numbers=design.compared, times=design.comparisons, rng=drafting).pack()
+        times, more = design.comparisons - design.refinements, design.refinements
+        return ask(numbers=design.compared, times=times, more=more, rng=drafting).pack()
 
     def tell_days() -> Arrays:
         drafted = draft(day_lifts.DRAFTED_ROWS)

@@ -176,16 +176,19 @@ class AnchorDesign:
         return self.details // len(self.detailed) if self.detailed else 1
 
     @property
-    def comparisons(self) -> int:
-        """How often it is asked how a number compares with others: for each but one, on which all others may hang.
-
-        Of days and times it is asked once more, how much later they are than others; and, where there are numbers that
-        may say so, whether one does.
+    def refinements(self) -> int:
+        """How often it is asked how far days and times lie apart exactly: for each but one, and once more where there
+        are numbers that may say so.
         """
         facts = self.one_way_plan.attributes
         moments = sum(each.is_moment and place in self.compared for place, each in enumerate(facts))
         more = max(0, moments - 1) + (moments > 0 and any(each.unit == WHOLE for each in facts))
-        return min(_MOST_COMPARISONS, max(0, len(self.compared) - 1) + more)
+        return min(_MOST_COMPARISONS, more)
+
+    @property
+    def comparisons(self) -> int:
+        """How often it is asked how a number compares with others: for each but one, on which all others may hang."""
+        return min(_MOST_COMPARISONS, max(0, len(self.compared) - 1)) + self.refinements
 
     @property
     def _cost_of_questions(self) -> float:

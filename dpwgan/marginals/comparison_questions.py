@@ -10,6 +10,7 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -114,55 +115,99 @@ def ask_for_comparisons(
     numbers: Sequence[int],
     records: float,
     times: int,
+    more: int = 0,
     ledger: Ledger,
     rng: np.random.Generator,
 ) -> Comparisons:
     """Asks, so many `times`, which number compares with others as no draft would have it: a selection, an answer.
 
     `numbers`: the attributes whose numbers are compared. `drafted` rows are of the fitted codes: what is expected, once
-    they keep to what was asked before. Where nothing is left to be compared, those that were are asked for once more.
-    Answers that hardly differ from what was expected are not in the result.
+    they keep to what was asked before. So many times `more` it is asked how far days and times are from each other,
+    more exactly, or whether a number says it. Where nothing is left to be compared, those that were are asked for once
+    more. Answers that hardly differ from what was expected are not in the result.
     Privacy: a record adds 1 to one count of a comparison at most, and what is expected is made of releases; so scores
       have sensitivity 1 under zero-out (2 under replace-one), counts 1 (sqrt 2).
     Source: as `QueryDiscriminator`.
     """
-    coarsening = drafted.coarsening
     every = list(_list_candidates(drafted, numbers, records))
-    if not every:
-        # As where cents have few groups, and whole numbers many: none may be drawn again.
-        return Comparisons()
+    game = _Game(drafted, records=records, rng=rng)
+    for candidates, often in ((game.list_first, times), (game.list_finer, more)):
+        found = candidates(every)
+        # Of cents with few groups, and whole numbers with many, none may be drawn again.
+        if found and often:
+            shapes = {each: (_count_groups(drafted.coarsening, each.by), each.width) for each in found}
+            labels = (COMPARISON_SELECTION_LABEL, COMPARISON_ANSWER_LABEL)
+            count = partial(rows.sum, COMPARISONS, argument=found)
+            game.play(Questions(shapes, count, ledger=ledger, labels=labels), times=often)
+    return Comparisons(game.shares)
 
-    shapes = {each: (_count_groups(coarsening, each.by), each.width) for each in every}
-    labels = (COMPARISON_SELECTION_LABEL, COMPARISON_ANSWER_LABEL)
-    questions = Questions(shapes, lambda: rows.sum(COMPARISONS, argument=every), ledger=ledger, labels=labels)
-    stddev = questions.stddev
-    # What lies between two moments is asked for where it is known how far these lie apart.
-    later = {each for each in every if coarsening.attributes[each.own].is_moment and len(each.others) > 1}
-    shares, answers = dict[Comparison, Shares](), defaultdict[Comparison, list[Counts]](list)
-    before = dict[Comparison, Counts]()
 
-    def expect() -> dict[Comparison, Counts]:
-        drawn = drafted.copy()
-        Comparisons(shares).redraw(*drawn, rng=rng)
-        return questions.split(_count(drawn, every) * (records / drafted.encoded.records))
+class _Game:
+    """What was asked and answered so far: all answers, what was expected before the first, which of them ever moved
+    rows, and the shares that are known now.
+    """
 
-    for _ in range(times):
-        parents, expected, owners = find_parents(shares), expect(), {each.own for each in answers}
-        left = [each for each in every if each.own not in owners and _is_free(parents, each)]
-        left = [
-            each for each in left if each not in later and (each.scales != PARTS or _are_of_one_power(expected[each]))
-        ]
-        left += [
-            each for each in every if each not in answers and any(_refines(each, known, parents) for known in shares)
-        ]
-        left = left or [each for each in answers if each in shares or _is_free(parents, each)] or every
-        asked, answer = questions.ask({each: expected[each] for each in left})
-        answers[asked].append(answer)
-        mean, of_mean = np.mean(answers[asked], axis=0), stddev / math.sqrt(len(answers[asked]))
+    def __init__(self, drafted: CoarseRows, *, records: float, rng: np.random.Generator) -> None:
+        self.shares: dict[Comparison, Shares] = {}
+        self._answers = defaultdict[Comparison, list[Counts]](list)
+        self._before: dict[Comparison, Counts] = {}
+        self._believed = set[Comparison]()
+        self._drafted, self._records, self._rng = drafted, records, rng
+
+    def _lies_between(self, each: Comparison) -> bool:
+        """Whether a moment is held against another one and what may lie between."""
+        return self._drafted.coarsening.attributes[each.own].is_moment and len(each.others) > 1
+
+    def list_first(self, every: Sequence[Comparison]) -> list[Comparison]:
+        """All but those that wait for others.
+
+        How far two moments lie apart has to be known before it is asked what lies between, or how far it is exactly.
+        """
+        return [each for each in every if each.scales != PARTS and not self._lies_between(each)]
+
+    def list_finer(self, every: Sequence[Comparison]) -> list[Comparison]:
+        """Those that say more of moments: of what is known, or of gaps that are drafted in one power of two."""
+        of_own, facts = {known.own: known for known in self.shares}, self._drafted.coarsening.attributes
+
+        def says_more(each: Comparison) -> bool:
+            if known := of_own.get(each.own):
+                return set(known.others) <= set(each.others) and (each.scales != PARTS or known.by in (ALL, each.by))
+            return each.scales == PARTS and each.by == ALL and _are_of_one_power(_count(self._drafted, [each]))
+
+        return [each for each in every if facts[each.own].is_moment and says_more(each)]
+
+    def _list_left(self, every: Sequence[Comparison]) -> list[Comparison]:
+        """Those that were not asked for, of numbers of which nothing was or that say more; or those that were."""
+        parents, owners = find_parents(self.shares), {each.own for each in self._answers if each.scales != PARTS}
+
+        def is_left(each: Comparison) -> bool:
+            says_more = any(_refines(each, known, parents) for known in self.shares)
+            is_new = (each.scales == PARTS or each.own not in owners) and _is_free(parents, each)
+            return each not in self._answers and (says_more or is_new)
+
+        again = [each for each in every if each in self._answers and (each in self.shares or _is_free(parents, each))]
+        return [each for each in every if is_left(each)] or again or list(every)
+
+    def play(self, questions: Questions[Comparison], *, times: int) -> None:
+        """Asks so often, each time of those left that whose answer is expected to gain most."""
+        every = questions.candidates
+        for _ in range(times):
+            drawn = self._drafted.copy()
+            Comparisons(self.shares).redraw(*drawn, rng=self._rng)
+            scale = self._records / drawn.encoded.records
+            expected = questions.split(_count(drawn, every) * scale)
+            left = self._list_left(every)
+            asked, answer = questions.ask({each: expected[each] for each in left})
+            self._answers[asked].append(answer)
+            self._learn(asked, expected[asked], stddev=questions.stddev)
+
+    def _learn(self, asked: Comparison, expected: Counts, *, stddev: float) -> None:
+        answers = self._answers[asked]
+        mean, of_mean = np.mean(answers, axis=0), stddev / math.sqrt(len(answers))
         # Rows that keep to earlier answers say nothing of what was expected without them.
-        first = before.setdefault(asked, expected[asked])
+        first = self._before.setdefault(asked, expected)
         if asked.scales == PARTS:
-            known = asked._replace(scales=POWERS) in answers
+            known = asked._replace(scales=POWERS) in self._believed
             found = _find_parts(mean, first, stddev=of_mean, are_powers_known=known)
         else:
             found = _find_shares(mean, first, stddev=of_mean)
@@ -170,11 +215,11 @@ def ask_for_comparisons(
         moved, total = np.abs(found * totals - first).sum() / 2, max(1.0, totals.sum())
         # A moment is near another one and any small number.
         is_exact = (found * totals)[:, asked.scales - 1 : asked.scales + 2].sum() >= _LEAST_EXACT * total
-        if moved >= _LEAST_MOVED * total and (is_exact or asked not in later):
-            shares = {each: own for each, own in shares.items() if each.own != asked.own} | {asked: found}
+        if moved >= _LEAST_MOVED * total and (is_exact or not self._lies_between(asked)):
+            self._believed.add(asked)
+            self.shares = {each: own for each, own in self.shares.items() if each.own != asked.own} | {asked: found}
         else:
-            shares.pop(asked, None)
-    return Comparisons(shares)
+            self.shares.pop(asked, None)
 
 
 def _is_free(parents: Mapping[int, Sequence[int]], asked: Comparison) -> bool:
@@ -217,9 +262,9 @@ def _find_shares(noisy: Counts, expected: Counts, *, stddev: float) -> Shares:
     return shares
 
 
-def _are_of_one_power(expected: Counts) -> bool:
-    """Whether hardly any gap is expected outside of one power of two: which one it is then says nothing."""
-    of_each = [own.sum() for own in split_at_powers(expected)]
+def _are_of_one_power(counts: Counts) -> bool:
+    """Whether hardly any gap is outside of one power of two: which one it is then says nothing. Shapes: (width,)."""
+    of_each = [own.sum() for own in split_at_powers(counts[np.newaxis])]
     return bool(max(of_each) >= _OF_ONE_POWER * sum(of_each))
 
 
