@@ -19,6 +19,7 @@ from dpwgan.marginals.comparison_questions import (
     COMPARISONS,
     ask_for_comparisons,
 )
+from dpwgan.marginals.comparison_shares import find_parts, find_shares
 from dpwgan.marginals.comparisons import (
     ALL,
     DIFFERENCE,
@@ -327,7 +328,7 @@ def test_shares_are_those_of_all_rows_where_noise_hides_their_own():
     exact = np.outer(totals, [0.0, 0.7, 0.3])
     exact[1] = [0.0, 3_000.0, 0.0]
     noisy = exact + rng.normal(0, 30, exact.shape)
-    shares = questions._find_shares(noisy, np.outer(totals, [0.3, 0.0, 0.7]), stddev=30.0)
+    shares = find_shares(noisy, np.outer(totals, [0.3, 0.0, 0.7]), stddev=30.0)
     assert np.allclose(shares.sum(axis=1), 1.0, atol=1e-6)
     # Below is nobody, as far as can be told; so nobody is drawn there.
     assert np.all(shares[:, 0] < 0.01)
@@ -337,19 +338,19 @@ def test_shares_are_those_of_all_rows_where_noise_hides_their_own():
     # Of a few rows something is believed: a share of their own would be off by as much as noise is.
     assert abs(shares[2, 1] - pooled) < 0.1
     # Of nobody nothing is known.
-    assert np.allclose(questions._find_shares(np.zeros((2, 3)), np.zeros((2, 3)), stddev=1.0), 1 / 3)
+    assert np.allclose(find_shares(np.zeros((2, 3)), np.zeros((2, 3)), stddev=1.0), 1 / 3)
 
 
 def test_shares_are_those_expected_where_noise_explains_the_difference():
     rng = np.random.default_rng(0)
     expected = np.outer(rng.uniform(100, 500, 14), [0.5, 0.0, 0.5])
     expected[:7] = expected[:7] * [1.5, 0.0, 0.5]
-    asis = [questions._find_shares(expected + rng.normal(0, 300, (14, 3)), expected, stddev=300.0) for _ in range(100)]
+    asis = [find_shares(expected + rng.normal(0, 300, (14, 3)), expected, stddev=300.0) for _ in range(100)]
     exact = expected / expected.sum(axis=1, keepdims=True)
     assert np.mean([np.allclose(shares, exact, atol=1e-6) for shares in asis]) > 0.95
     # All of them the same stand out of it, and then next to nobody is elsewhere.
     same = np.outer(expected.sum(axis=1), [0.0, 1.0, 0.0])
-    found = questions._find_shares(20 * same + rng.normal(0, 300, (14, 3)), 20 * expected, stddev=300.0)
+    found = find_shares(20 * same + rng.normal(0, 300, (14, 3)), 20 * expected, stddev=300.0)
     assert np.average(found[:, 1], weights=same.sum(axis=1)) > 0.95
 
 
@@ -474,7 +475,7 @@ def test_parts_of_a_power_hold_what_was_expected_of_it_and_stay_so_where_noise_e
     expected[:, PARTS + 8 : PARTS + 16] = 500.0
     exact[:, PARTS + 14] = 4_000.0
     expected[0, PARTS + 64 : PARTS + 96] = exact[0, PARTS + 64 : PARTS + 96] = 10.0
-    find = partial(questions._find_parts, exact + rng.normal(0, 30.0, exact.shape), expected, stddev=30.0)
+    find = partial(find_parts, exact + rng.normal(0, 30.0, exact.shape), expected, stddev=30.0)
     shares = find(are_powers_known=True)
     assert np.allclose(shares.sum(axis=1), 1.0, atol=1e-6)
     assert shares[:, PARTS + 14] == pytest.approx([4_000 / 4_320, 1.0], abs=1e-3)
@@ -483,7 +484,7 @@ def test_parts_of_a_power_hold_what_was_expected_of_it_and_stay_so_where_noise_e
     assert find(are_powers_known=False)[:, PARTS + 14] == pytest.approx(1.0, abs=1e-6)
     # Of nobody nothing is known.
     empty = np.zeros((1, 2 * PARTS + 1))
-    assert np.allclose(questions._find_parts(empty, empty, stddev=1.0, are_powers_known=True), 1 / empty.size)
+    assert np.allclose(find_parts(empty, empty, stddev=1.0, are_powers_known=True), 1 / empty.size)
 
 
 def test_the_same_is_asked_once_more_by_a_column_or_more_finely():
