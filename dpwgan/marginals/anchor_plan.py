@@ -177,12 +177,12 @@ class AnchorDesign:
 
     @property
     def refinements(self) -> int:
-        """How often it is asked how far days and times lie apart exactly: for each but one, and once more where there
-        are numbers that may say so.
+        """How often it is asked how far days and times lie apart exactly: for each but one twice, ever more finely, and
+        once more where there are numbers that may say so.
         """
         facts = self.one_way_plan.attributes
         moments = sum(each.is_moment and place in self.compared for place, each in enumerate(facts))
-        more = max(0, moments - 1) + (moments > 0 and any(each.unit == WHOLE for each in facts))
+        more = 2 * max(0, moments - 1) + (moments > 0 and any(each.unit == WHOLE for each in facts))
         return min(_MOST_COMPARISONS, more)
 
     @property

@@ -17,12 +17,14 @@ import numpy as np
 
 from dpwgan.marginals.coarsening import Coarsening, CoarseRows
 from dpwgan.marginals.comparison_search import Search
-from dpwgan.marginals.comparison_shares import are_of_one_power, find_parts, find_shares
+from dpwgan.marginals.comparison_shares import find_parts, find_shares
 from dpwgan.marginals.comparisons import (
     ALL,
+    DETAILS,
     DIFFERENCE,
     PARTS,
     POWERS,
+    SCALES,
     SIGNS,
     SUM,
     Comparison,
@@ -57,6 +59,8 @@ _CANDIDATES, _COLUMNS, _MOST_COUNTED = 32, 8, 2 * 10**8
 _BLIND = 64
 # What would move a smaller share of rows is left alone: it would cost other columns more.
 _LEAST_MOVED = 0.05
+# Gaps of which so many are drafted in one power of two are told apart more finely at once.
+_OF_ONE_POWER = 0.9
 # What is said to lie between two moments does in so many rows, be it a step less or more.
 _LEAST_EXACT = 0.3
 
@@ -135,15 +139,12 @@ def ask_for_comparisons(
 
 
 class _Game:
-    """What was asked and answered so far: all answers, what was expected before the first, which of them ever moved
-    rows, and the shares that are known now.
-    """
+    """What was asked and answered so far: all answers, what was expected before the first, and the shares known now."""
 
     def __init__(self, drafted: CoarseRows, *, records: float, rng: np.random.Generator) -> None:
         self.shares: dict[Comparison, Shares] = {}
         self._answers = defaultdict[Comparison, list[Counts]](list)
         self._before: dict[Comparison, Counts] = {}
-        self._believed = set[Comparison]()
         self._drafted, self._records, self._rng = drafted, records, rng
 
     def _lies_between(self, each: Comparison) -> bool:
@@ -155,27 +156,43 @@ class _Game:
 
         How far two moments lie apart has to be known before it is asked what lies between, or how far it is exactly.
         """
-        return [each for each in every if each.scales != PARTS and not self._lies_between(each)]
+        return [each for each in every if each.scales <= POWERS and not self._lies_between(each)]
+
+    def _are_of_one_power(self, each: Comparison) -> bool:
+        """Whether hardly any gap is drafted outside of one power of two: which one it is then says nothing."""
+        counts = _count(self._drafted, [Comparison(each.sides, ALL, POWERS)])
+        return bool(counts.max() >= _OF_ONE_POWER * counts.sum())
+
+    @property
+    def _bases(self) -> list[Comparison]:
+        """What is known, and of other numbers what was asked: answers that move no rows say that drafts are right.
+
+        But for parts of powers, which noise hides before all else.
+        """
+        owners = {each.own for each in self.shares}
+        return [*self.shares, *(each for each in self._answers if each.own not in owners and each.scales <= POWERS)]
 
     def list_finer(self, every: Sequence[Comparison]) -> list[Comparison]:
-        """Those that say more of moments: of what is known, or of gaps that are drafted in one power of two."""
-        of_own, facts = {known.own: known for known in self.shares}, self._drafted.coarsening.attributes
+        """Those that say more of moments: of what was asked, or of gaps that are drafted in one power of two."""
+        bases, facts = {base.own: base for base in self._bases}, self._drafted.coarsening.attributes
 
         def says_more(each: Comparison) -> bool:
-            if known := of_own.get(each.own):
-                return set(known.others) <= set(each.others) and (each.scales != PARTS or known.by in (ALL, each.by))
-            return each.scales == PARTS and each.by == ALL and are_of_one_power(_count(self._drafted, [each]))
+            base = bases.get(each.own)
+            if base and set(base.others) <= set(each.others) and (each.scales <= POWERS or base.by == each.by):
+                return True
+            return each.scales > POWERS and each.by == ALL and self._are_of_one_power(each)
 
         return [each for each in every if facts[each.own].is_moment and says_more(each)]
 
     def _list_left(self, every: Sequence[Comparison]) -> list[Comparison]:
         """Those that were not asked for, of numbers of which nothing was or that say more; or those that were."""
-        parents, owners = find_parents(self.shares), {each.own for each in self._answers if each.scales != PARTS}
+        parents, owners = find_parents(self.shares), {each.own for each in self._answers}
+        parted = {(each.own, each.scales) for each in self._answers if each.scales > POWERS}
 
         def is_left(each: Comparison) -> bool:
-            says_more = any(_refines(each, known, parents) for known in self.shares)
+            says_more = any(_refines(each, base, parents) for base in self._bases)
             is_new = (each.scales == PARTS or each.own not in owners) and _is_free(parents, each)
-            return each not in self._answers and (says_more or is_new)
+            return each not in self._answers and (each.own, each.scales) not in parted and (says_more or is_new)
 
         again = [each for each in every if each in self._answers and (each in self.shares or _is_free(parents, each))]
         return [each for each in every if is_left(each)] or again or list(every)
@@ -198,9 +215,9 @@ class _Game:
         mean, of_mean = np.mean(answers, axis=0), stddev / math.sqrt(len(answers))
         # Rows that keep to earlier answers say nothing of what was expected without them.
         first = self._before.setdefault(asked, expected)
-        if asked.scales == PARTS:
-            known = asked._replace(scales=POWERS) in self._believed
-            found = find_parts(mean, first, stddev=of_mean, are_powers_known=known)
+        if asked.scales > POWERS:
+            are_of_one = asked.scales == PARTS and self._are_of_one_power(asked)
+            found = find_parts(mean, first, stddev=of_mean, are_of_one=are_of_one)
         else:
             found = find_shares(mean, first, stddev=of_mean)
         totals = first.sum(axis=1, keepdims=True)
@@ -208,7 +225,6 @@ class _Game:
         # A moment is near another one and any small number.
         is_exact = (found * totals)[:, asked.scales - 1 : asked.scales + 2].sum() >= _LEAST_EXACT * total
         if moved >= _LEAST_MOVED * total and (is_exact or not self._lies_between(asked)):
-            self._believed.add(asked)
             self.shares = {each: own for each, own in self.shares.items() if each.own != asked.own} | {asked: found}
         else:
             self.shares.pop(asked, None)
@@ -224,14 +240,13 @@ def _is_free(parents: Mapping[int, Sequence[int]], asked: Comparison) -> bool:
 def _refines(asked: Comparison, known: Comparison, parents: Mapping[int, Sequence[int]]) -> bool:
     """Whether a number is held against more parts than it was, as a day against another one and the days between.
 
-    Or against the same, by what another column says, or more finely.
+    Or against the same, but more finely.
     """
     others = {own: of_own for own, of_own in parents.items() if own != asked.own}
     is_as_fine = known.scales == SIGNS == asked.scales or (known.scales != SIGNS and asked.scales == POWERS)
     has_more = is_as_fine and asked.sides.how == SUM and set(known.others) < set(asked.others)
-    is_finer = known.scales != PARTS and asked == known._replace(scales=POWERS if known.scales == SIGNS else PARTS)
-    is_parted = known.scales == POWERS and known.by == ALL and asked == known._replace(by=asked.by)
-    return asked.own == known.own and (has_more or is_finer or is_parted) and asked != known and _is_free(others, asked)
+    is_finer = known.scales != DETAILS and asked == known._replace(scales=SCALES[SCALES.index(known.scales) + 1])
+    return asked.own == known.own and (has_more or is_finer) and _is_free(others, asked)
 
 
 def _list_candidates(drafted: CoarseRows, compared: Sequence[int], records: float) -> Iterator[Comparison]:
@@ -260,5 +275,5 @@ def _list_candidates(drafted: CoarseRows, compared: Sequence[int], records: floa
                 strengths[by] = np.abs(table - np.outer(table.sum(axis=1), table.sum(axis=0))).sum()
         columns = np.argsort(-strengths, kind="stable")[: min(_COLUMNS, len(facts) - 1)]
         # How far amounts lie apart goes by how large they are, and that of moments does not.
-        for scales in (SIGNS, POWERS, PARTS) if facts[sides.own].is_moment else (SIGNS,):
+        for scales in SCALES if facts[sides.own].is_moment else (SIGNS,):
             yield from (Comparison(sides, by, scales) for by in (ALL, *np.sort(columns).tolist()))

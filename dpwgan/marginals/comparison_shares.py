@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from dpwgan.marginals.comparisons import Counts, Shares, split_at_powers
+from dpwgan.marginals.comparisons import Counts, Shares, split
 from dpwgan.marginals.denoising import draw_towards
 from dpwgan.marginals.simplex import project_on_simplex
 
@@ -15,8 +15,6 @@ from dpwgan.marginals.simplex import project_on_simplex
 _LEAST_STDDEVS, _MOST_HIDDEN = 3.0, 0.15
 # What chance adds to squares of counts is their number times the noise's variance, and so many stddevs of that.
 _CHANCE = 4.0
-# Gaps of which so many are of one power of two are told apart more finely at once.
-_OF_ONE_POWER = 0.9
 
 
 def find_shares(noisy: Counts, expected: Counts, *, stddev: float) -> Shares:
@@ -39,25 +37,19 @@ def find_shares(noisy: Counts, expected: Counts, *, stddev: float) -> Shares:
     return shares
 
 
-def are_of_one_power(counts: Counts) -> bool:
-    """Whether hardly any gap is outside of one power of two: which one it is then says nothing. Shapes: (width,)."""
-    of_each = [own.sum() for own in split_at_powers(counts[np.newaxis])]
-    return bool(max(of_each) >= _OF_ONE_POWER * sum(of_each))
-
-
-def find_parts(noisy: Counts, expected: Counts, *, stddev: float, are_powers_known: bool) -> Shares:
-    """The shares in each group, as many of each power of two as was expected; or, where that is not known, of one.
+def find_parts(noisy: Counts, expected: Counts, *, stddev: float, are_of_one: bool) -> Shares:
+    """The shares in each group, as many of each kind told apart less finely as was expected, or all of one.
 
     Shapes: `noisy` and `expected` (groups, width).
     """
-    of_powers = split_at_powers(expected)
-    masses = np.stack([own.sum(axis=1) for own in of_powers])
-    if not are_powers_known:
+    wholes = split(expected)
+    masses = np.stack([own.sum(axis=1) for own in wholes])
+    if are_of_one:
         largest = masses.sum(axis=1).argmax()
         masses = np.where(np.arange(len(masses))[:, np.newaxis] == largest, masses.sum(axis=0), 0.0)
     parts = [
-        mass[:, np.newaxis] * find_shares(counts, own, stddev=stddev)
-        for mass, counts, own in zip(masses, split_at_powers(noisy), of_powers, strict=True)
+        mass[:, np.newaxis] * (find_shares(counts, own, stddev=stddev) if mass.any() else np.ones(own.shape))
+        for mass, counts, own in zip(masses, split(noisy), wholes, strict=True)
     ]
     found = np.concatenate(parts, axis=1)
     found[found.sum(axis=1) <= 0] = 1.0

@@ -43,14 +43,18 @@ _JOIN: dict[str, Callable[[Sequence[Integers]], Integers]] = {
 # What is counted is smaller than this: 64 bits hold it, and the gap of two such.
 _LARGEST = 1 << 61
 
-_POWERS = 1 << np.arange(24)
-_PARTS = np.unique(np.concatenate([np.arange(1, 32), np.arange(32, 64) << np.arange(19)[:, np.newaxis]], axis=None))
-_BOUNDS = {len(bounds): bounds for bounds in (np.ones(1, np.int64), _POWERS, _PARTS)}
-"""Of each scale the least gap of each kind, rising."""
 
-SIGNS, POWERS, PARTS = _BOUNDS
-"""How finely gaps are told apart: so many kinds on either side, by their sign alone, by powers of two, or by a
-thirty-second of these, each gap by itself up to 63."""
+def _list_bounds(parts: int) -> Integers:
+    """The least gap of each kind, rising, where powers of two below 2^24 are cut into so many parts, or each gap."""
+    ends = [np.arange(parts, 2 * parts) << halvings for halvings in range(24 - parts.bit_length() + 1)]
+    return np.concatenate([np.arange(1, parts), *ends])
+
+
+_BOUNDS = {len(bounds): bounds for bounds in (np.ones(1, np.int64), *map(_list_bounds, (1, 32, 256)))}
+
+SCALES = SIGNS, POWERS, PARTS, DETAILS = tuple(_BOUNDS)
+"""How finely gaps are told apart: so many kinds on either side. By their sign alone; by powers of two; by parts of
+these, each gap by itself up to 63; by parts of the parts, each by itself up to 511."""
 
 # How often numbers on the wrong side are drawn again.
 _TRIES = 10
@@ -227,10 +231,12 @@ def tell_apart(gaps: Integers, scales: int) -> Integers:
     return kinds
 
 
-def split_at_powers(table: Counts) -> list[Counts]:
-    """A table of kinds of `PARTS` as one of each power of two, below and above. Shapes: (n, 2 * PARTS + 1)."""
-    gaps = np.concatenate([-_BOUNDS[PARTS][::-1], [0], _BOUNDS[PARTS]])
-    return np.split(table, np.flatnonzero(np.diff(tell_apart(gaps, POWERS))) + 1, axis=1)
+def split(table: Counts) -> list[Counts]:
+    """A table of kinds as one of each kind that is told apart less finely. Shapes: (n, 2 * scales + 1)."""
+    bounds = _BOUNDS[table.shape[1] // 2]
+    coarser = SCALES[SCALES.index(len(bounds)) - 1]
+    kinds = tell_apart(np.concatenate([-bounds[::-1], [0], bounds]), coarser)
+    return np.split(table, np.flatnonzero(np.diff(kinds)) + 1, axis=1)
 
 
 def _find_wanted(cells: Mapping[int, Integers], asked: Comparison, facts: Sequence[Attribute]) -> Integers:

@@ -22,10 +22,12 @@ from dpwgan.marginals.comparison_questions import (
 from dpwgan.marginals.comparison_shares import find_parts, find_shares
 from dpwgan.marginals.comparisons import (
     ALL,
+    DETAILS,
     DIFFERENCE,
     PARTS,
     POWERS,
     PRODUCT,
+    SCALES,
     SIGNS,
     SUM,
     Comparison,
@@ -165,7 +167,7 @@ def test_numbers_are_the_same_as_often_as_another_column_says():
         assert np.abs(found - wanted).max() < 0.01
 
 
-@pytest.mark.parametrize("scales", [SIGNS, POWERS, PARTS])
+@pytest.mark.parametrize("scales", SCALES)
 def test_numbers_lie_as_far_apart_as_in_the_table_when_that_is_asked_for(scales):
     rng = np.random.default_rng(0)
     pay = rng.integers(100, 1_500, 20_000)
@@ -184,7 +186,7 @@ def test_numbers_lie_as_far_apart_as_in_the_table_when_that_is_asked_for(scales)
     # That one is not below the other says little of how far it is above.
     assert (off.max() < 0.2) == (scales != SIGNS)
     assert (abs(found.mean() / apart.mean() - 1) < 0.1) == (scales != SIGNS)
-    assert (off.max() < 0.05) == (scales == PARTS)
+    assert (off.max() < 0.05) == (scales in (PARTS, DETAILS))
 
 
 def test_gaps_are_told_apart_by_powers_of_two_and_drawn_of_their_kind():
@@ -204,6 +206,10 @@ def test_gaps_are_told_apart_by_powers_of_two_and_drawn_of_their_kind():
     drawn = draw(kinds - PARTS, np.array([0, 5]), scales=PARTS)
     assert np.array_equal(tell_apart(drawn, PARTS), kinds)
     assert set(drawn[kinds == PARTS + 96].tolist()) == {128, 129, 130, 131}
+    # Of these parts an eighth, or one.
+    gaps = np.array([-512, -511, 0, 1, 510, 511, 512, 513, 514, 1_023, 1_024, 1_027, 1_028, 2**24])
+    parts = [-512, -511, 0, 1, 510, 511, 512, 512, 513, 767, 768, 768, 769, 4_351]
+    assert (tell_apart(gaps, DETAILS) - DETAILS).tolist() == parts
     # Where signs are all that is known, gaps are as large as others are.
     signs = np.tile([-1, 0, 1], 50)
     drawn = draw(signs, np.array([0, -30, 12]), scales=SIGNS)
@@ -249,7 +255,7 @@ def test_counts_are_those_of_a_loop_over_rows():
     coarsening = coarsen(encoded)
     asked = [compare(TOTAL, (PAY,), KIND), compare(TOTAL, (PAY, EXTRA), ALL), compare(EXTRA, (PAY,), TOTAL)]
     asked += [compare(TOTAL, (PAY, EXTRA), KIND, PRODUCT), compare(PAY, (TOTAL, EXTRA), KIND, DIFFERENCE)]
-    asked += [compare(TOTAL, (PAY,), KIND, scales=scales) for scales in (POWERS, PARTS)]
+    asked += [compare(TOTAL, (PAY,), KIND, scales=scales) for scales in (POWERS, PARTS, DETAILS)]
     numbers, groups = read(encoded), coarsening.to_groups(encoded)
     expected = []
     for (own, others, how), by, scales in asked:
@@ -260,9 +266,10 @@ def test_counts_are_those_of_a_loop_over_rows():
                 joined = {SUM: sum(values), PRODUCT: math.prod(values), DIFFERENCE: values[0] - sum(values[1:])}
                 gap = int(numbers[own][row]) - joined[how]
                 kind = min(abs(gap).bit_length(), scales)
-                if scales == PARTS:
-                    halvings = max(0, abs(gap).bit_length() - 6)
-                    kind = 32 * halvings + (abs(gap) >> halvings)
+                if scales in (PARTS, DETAILS):
+                    digits = {PARTS: 6, DETAILS: 9}[scales]
+                    halvings = max(0, abs(gap).bit_length() - digits)
+                    kind = (1 << digits - 1) * halvings + (abs(gap) >> halvings)
                 counts[0 if by == ALL else groups[row, by], scales + (kind if gap > 0 else -kind)] += 1
         expected.append(counts.ravel())
     assert np.concatenate(expected).sum() > 400
@@ -464,7 +471,7 @@ def test_gaps_that_lie_far_off_and_near_each_other_are_told_apart_at_once():
     """Who comes again after five years, give or take some weeks: of one power of two, as far as drafts can tell."""
     gaps = np.rint(np.random.default_rng(0).normal(1_500, 30, 12_000)).astype(np.int64)
     found, _, known = ask_how_much_later(gaps, np.zeros(12_000, np.int64), more=1)
-    assert list(known.shares) == [compare(1, (0,), scales=PARTS)]
+    assert [asked.scales for asked in known.shares] == [PARTS]
     assert found.mean() == pytest.approx(1_500, abs=3)
     assert found.std() == pytest.approx(30, rel=0.25)
 
@@ -476,30 +483,34 @@ def test_parts_of_a_power_hold_what_was_expected_of_it_and_stay_so_where_noise_e
     exact[:, PARTS + 14] = 4_000.0
     expected[0, PARTS + 64 : PARTS + 96] = exact[0, PARTS + 64 : PARTS + 96] = 10.0
     find = partial(find_parts, exact + rng.normal(0, 30.0, exact.shape), expected, stddev=30.0)
-    shares = find(are_powers_known=True)
+    shares = find(are_of_one=False)
     assert np.allclose(shares.sum(axis=1), 1.0, atol=1e-6)
     assert shares[:, PARTS + 14] == pytest.approx([4_000 / 4_320, 1.0], abs=1e-3)
     assert shares[0, PARTS + 64 : PARTS + 96] == pytest.approx(10 / 4_320, rel=1e-3)
-    # Where drafts alone say of which power gaps are, all are of that which most of them are of.
-    assert find(are_powers_known=False)[:, PARTS + 14] == pytest.approx(1.0, abs=1e-6)
+    # Where hardly any is of another power, all are of that one.
+    assert find(are_of_one=True)[:, PARTS + 14] == pytest.approx(1.0, abs=1e-6)
     # Of nobody nothing is known.
     empty = np.zeros((1, 2 * PARTS + 1))
-    assert np.allclose(find_parts(empty, empty, stddev=1.0, are_powers_known=True), 1 / empty.size)
+    assert np.allclose(find_parts(empty, empty, stddev=1.0, are_of_one=False), 1 / empty.size)
 
 
-def test_the_same_is_asked_once_more_by_a_column_or_more_finely():
-    alone, finer, by = (
-        compare(1, (0,), scales=POWERS),
-        compare(1, (0,), scales=PARTS),
-        compare(1, (0,), 2, scales=POWERS),
-    )
-    both, longer, signs = compare(1, (0,), 2, scales=PARTS), compare(1, (0, 3), scales=POWERS), compare(1, (0,))
-    every = (alone, finer, by, both, longer, signs)
-    refined = {known: [asked for asked in every if questions._refines(asked, known, {1: (0,)})] for known in every}
+def test_the_same_is_asked_once_more_but_more_finely():
+    signs, powers, parts, details = (compare(1, (0,), scales=scales) for scales in SCALES)
+    by, longer = compare(1, (0,), 2, scales=POWERS), compare(1, (0, 3), scales=POWERS)
+    every = (signs, powers, parts, details, by, longer)
+    refined = [[asked for asked in every if questions._refines(asked, known, {1: (0,)})] for known in every]
     # Of a sign alone, any number between two would say how far they lie apart.
-    assert refined == dict(
-        zip(every, ([finer, by, longer], [longer], [both, longer], [longer], [], [alone]), strict=True)
-    )
+    assert refined == [[powers], [parts, longer], [details, longer], [longer], [longer], []]
+
+
+@pytest.mark.parametrize(("more", "is_exact"), [(1, False), (2, True)])
+def test_contracts_of_a_year_end_on_the_day_before(more, is_exact):
+    """Parts of powers alone say that 365 days are 360 to 367."""
+    gaps = np.where(np.random.default_rng(0).random(12_000) < 0.8, 364, 729)
+    found, _, known = ask_how_much_later(gaps, np.zeros(12_000, np.int64), more=more)
+    assert [asked.scales for asked in known.shares] == [DETAILS if is_exact else PARTS]
+    assert np.mean(np.abs(found - 364) < 8) == pytest.approx(0.8, abs=0.02)
+    assert (np.mean(found == 364) > 0.75) == is_exact
 
 
 @pytest.mark.parametrize(("least", "is_longer"), [(None, False), (0.0, True)])
