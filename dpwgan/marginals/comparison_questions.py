@@ -159,9 +159,10 @@ class _Game:
         return [each for each in every if each.scales <= POWERS and not self._lies_between(each)]
 
     def _are_of_one_power(self, each: Comparison) -> bool:
-        """Whether hardly any gap is drafted outside of one power of two: which one it is then says nothing."""
+        """Whether hardly any gap is drafted outside of one power of two, if it has parts: which one says nothing."""
         counts = _count(self._drafted, [Comparison(each.sides, ALL, POWERS)])
-        return bool(counts.max() >= _OF_ONE_POWER * counts.sum())
+        counts[POWERS - 1 : POWERS + 2] = 0.0, counts[POWERS - 1 : POWERS + 2].sum(), 0.0  # what has no parts
+        return bool(counts.argmax() != POWERS and counts.max() >= _OF_ONE_POWER * counts.sum())
 
     @property
     def _bases(self) -> list[Comparison]:
