@@ -38,6 +38,7 @@ from dpwgan.table.schema import (
     name_part,
 )
 from dpwgan.table.stream import read_bytes
+from dpwgan.table.units import read_units
 
 BUCKETS = 100
 """Of the range of a number. Source: NIST 2018 challenge, scoring method 1."""
@@ -149,16 +150,25 @@ class TableSet:
 
 
 def read_tables(
-    real: str, synthetic: str, holdout: str | None, *, specs: Schema, most: int | None = None, seed: int = 0
+    real: str,
+    synthetic: str,
+    holdout: str | None,
+    *,
+    specs: Schema,
+    most: int | None = None,
+    one_a_unit: bool = False,
+    seed: int = 0,
 ) -> TableSet:
     """Reads the tables; rows of the synthetic one that the specs do not allow are left out and counted.
 
+    With `one_a_unit` the others have one row of each unit, where the specs name one.
     Raises: as `read_compared`.
     """
     schema = discover_schema(real, specs)
+    draws: Any = {"most": most, "one_a_unit": one_a_unit, "seed": seed}
     return TableSet(
-        real=read_compared(real, schema, most=most, seed=seed),
-        holdout=None if holdout is None else read_compared(holdout, schema, most=most, seed=seed),
+        real=read_compared(real, schema, **draws),
+        holdout=None if holdout is None else read_compared(holdout, schema, **draws),
         synthetic=read_compared(synthetic, schema, illegal="leave out", most=most, seed=seed),
         schema=schema,
     )
@@ -193,9 +203,12 @@ def read_compared(
     *,
     illegal: Illegal = "refuse",
     most: int | None = None,
+    one_a_unit: bool = False,
     seed: int = 0,
 ) -> ComparedTable:
     """Reads a table as cells of the public binning: of more than `most` rows, so many that are drawn by the seed.
+
+    With `one_a_unit` one row of each unit is drawn, where the specs name one.
 
     With `illegal` "refuse" (real rows) the specs' own rules for cells outside the domain hold, and any other illegal
     cell ends the run; with "leave out" (synthetic rows) every illegal cell is counted and its row left out. What is
@@ -215,9 +228,10 @@ def read_compared(
     book = RuleBook(schema.rules, {**codecs, **derived})
     try:
         source = open_table(path, schema)
+        units = read_units(source, schema.unit).units if one_a_unit and schema.unit else None
     except DataError as error:
         raise DataError(f"The table {str(path)!r} cannot be compared. {error}") from None
-    drawn = np.ones(source.records, dtype=bool)
+    drawn = np.ones(source.records, dtype=bool) if units is None else units.choose(1, rng=np.random.default_rng(seed))
     if most is not None and source.records > most:
         drawn[np.random.default_rng(seed).permutation(source.records)[most:]] = False
     findings, broken, parts = Findings(), Counter[str](), []

@@ -77,6 +77,27 @@ def test_attack_raises_the_alarm_when_the_table_is_a_copy_and_not_when_it_is_fre
     assert "BEATS ITS BASELINE" not in out
 
 
+def test_attack_takes_one_row_of_each_unit_for_by_the_others_of_its_unit_all_would_seem_to_leak(tmp_path, capfd):
+    rng = np.random.default_rng(5)
+
+    def write(name):  # none of the three tables knows anything of another
+        people = [(f"{name}{unit}", rng.integers(1000), rng.integers(1000)) for unit in range(150)]
+        rows = [[*map(str, person), str(rng.integers(3))] for person in people for _ in range(4)]
+        return write_rows(tmp_path / f"{name}.csv", rows, header=["id", "born", "place", "day"])
+
+    number = {"type": "integer", "min": 0, "max": 999}
+    columns = {"id": {"type": "drop"}, "born": number, "place": number, "day": {"type": "enum", "count": 3}}
+    for unit, beats in (({}, True), ({"unit": {"column": "id", "max_rows": 4}}, False)):
+        specs = write_specs(tmp_path / "specs.json", {**columns, **unit})
+        found = measure(
+            *("attack", write("real"), write("fresh"), specs, "--holdout", write("holdout")),
+            *("--only", "membership by density ratio"),
+            capfd=capfd,
+        )
+        assert found["tables"]["real"]["rows"] == (150 if unit else 600)
+        assert found["attacks"][0]["headline"]["beats_baseline"] == beats
+
+
 def test_attack_gives_one_document_when_the_seed_is_the_same_whatever_else_is_played(files, capfd):
     def play(*options):
         document = measure("attack", *tables(files), "--rows", 50, *options, capfd=capfd)
