@@ -7,6 +7,7 @@ table that was read, or else those that the specs ask for (`dpwgan.table.types`)
 Files are read and written a few groups of rows at a time.
 """
 
+import base64
 import io
 import queue
 import threading
@@ -20,7 +21,7 @@ import polars as pl
 from polars.io.plugins import register_io_source
 from polars.selectors import by_name
 
-from dpwgan.errors import DataError
+from dpwgan.errors import DataError, quote
 from dpwgan.stages import reading
 from dpwgan.table.findings import Findings, check_header
 from dpwgan.table.schema import Schema
@@ -41,7 +42,8 @@ def open_parquet(path: str | Path, schema: Schema, *, name: str) -> SourceTable:
     """Opens a Parquet file as a table of string cells: reads names and the number of rows, which its last part holds.
 
     Privacy: a row's cells are a function of that row's values and the specs.
-    Raises: DataError if it is not Parquet, or its columns and the specs differ; as `ByteStream` if it cannot be opened.
+    Raises: DataError if it is not Parquet, its columns and the specs differ, or one has times that polars misreads; as
+      `ByteStream` if it cannot be opened.
     """
     stream = ByteStream(path)
     # What is no regular file can be read once, and not from any place of it.
@@ -63,6 +65,9 @@ def open_parquet(path: str | Path, schema: Schema, *, name: str) -> SourceTable:
         records = int(scan().select(pl.len()).collect().item())
     header = tuple(types)
     check_header(header, schema)
+    if pl.Time in types.values():
+        with telling():
+            _refuse_seconds(source if isinstance(source, str) else io.BytesIO(source), schema)
     spellers = {name: Speller(schema.by_name[name]) for name in filter(schema.is_read, header)}
     step = choose_step(len(header))
 
@@ -79,6 +84,23 @@ def open_parquet(path: str | Path, schema: Schema, *, name: str) -> SourceTable:
                     yield Piece(records=values.height, parse=partial(spell, values, findings), findings=findings)
 
     return SourceTable(header=header, records=records, types=types, pieces=pieces)
+
+
+def _refuse_seconds(source: str | IO[bytes], schema: Schema) -> None:
+    """Refuses times of day that Arrow had in seconds: polars has them a thousand times as late, or not at all."""
+    import pyarrow as pa
+
+    told = pl.read_parquet_metadata(source)
+    try:
+        fields = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(told["ARROW:schema"])))
+    except (KeyError, ValueError, OSError):  # Arrow did not write it, or nothing that polars goes by either
+        return
+    for field in fields:
+        if schema.is_read(field.name) and getattr(field.type, "value_type", field.type) == pa.time32("s"):
+            raise DataError(
+                f"Column {quote(field.name)}: times in whole seconds, which polars misreads: write them in "
+                "milliseconds or finer, or as text."
+            )
 
 
 class ParquetWriter:

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from dpwgan.errors import DataError
@@ -107,6 +109,24 @@ def test_file_is_refused_when_a_column_has_a_type_without_cells(tmp_path):
         with pytest.raises(DataError) as caught:
             open_table(path, town).frame()
         assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("coded", [False, True])
+def test_times_of_day_in_seconds_are_refused_as_polars_misreads_them_and_those_in_milliseconds_are_read(
+    tmp_path, coded
+):
+    time = parse_specs({"at": {"type": "time", "optional": True}}, sha256="0")
+    for unit in ("s", "ms"):
+        cells = pa.array([datetime.time(0, 0, 7), datetime.time(22), None], pa.time32(unit))
+        pa.parquet.write_table(
+            pa.table({"at": cells.dictionary_encode() if coded else cells}), tmp_path / f"{unit}.parquet"
+        )
+    assert open_table(tmp_path / "ms.parquet", time).frame()["at"].to_list() == ["00:00:07", "22:00:00", ""]
+    with pytest.raises(DataError, match="Column 'at': times in whole seconds, which polars misreads"):
+        open_table(tmp_path / "s.parquet", time)
+    junk = pa.table({"at": cells}).replace_schema_metadata({"ARROW:schema": "AAAA"})
+    pa.parquet.write_table(junk, tmp_path / "junk.parquet", store_schema=False)
+    assert open_table(tmp_path / "junk.parquet", time).frame()["at"].to_list() == ["00:00:07", "22:00:00", ""]
 
 
 def test_file_is_refused_when_its_header_or_rows_do_not_fit(tmp_path):
