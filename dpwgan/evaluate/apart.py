@@ -12,6 +12,8 @@ from sklearn.model_selection import StratifiedKFold
 from dpwgan.table.codecs import read_numbers
 from dpwgan.table.codecs.codec import list_distinct
 
+FEWEST_ROWS = 100
+"""Of each table: with fewer boosting hardly learns, and its guesses look like those about a perfect table."""
 ROWS = 10_000
 """Most rows taken from each table."""
 FOLDS = 3
@@ -32,13 +34,13 @@ def tell_apart(
 
     As many rows of one table as of the other; each row is judged by a model that did not see it. A number is seen as it
     is, so that rounding and gaps give a table away; any other cell is a code of its own below all numbers. None for
-    tables of fewer than 10 rows, or without columns. With `by_column` each column of the rows judged by one model is
-    shuffled in turn.
+    tables of fewer than `FEWEST_ROWS`, or without columns. With `by_column` each column of the rows judged by one model
+    is shuffled in turn.
     Source: the classifier two-sample test, Lopez-Paz and Oquab 2017, arXiv:1610.06545; importance by shuffling, Breiman
       2001, "Random forests", section 10.
     """
     rows = min(real.height, synthetic.height, ROWS)
-    if rows < 10 or not real.width:
+    if rows < FEWEST_ROWS or not real.width:
         return None
     drawn = [table[np.sort(rng.choice(table.height, rows, replace=False))] for table in (real, synthetic)]
     columns = [_read(pl.concat([table.get_column(name).cast(pl.String) for table in drawn])) for name in real.columns]

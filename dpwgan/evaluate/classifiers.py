@@ -11,10 +11,13 @@ from sklearn.metrics import roc_auc_score
 from sklearn.naive_bayes import CategoricalNB
 from sklearn.tree import DecisionTreeClassifier
 
+from dpwgan.evaluate.apart import FEWEST_ROWS
 from dpwgan.evaluate.tables import ComparedTable
 
 LOW_CARDINALITY = 10
 """Most cells of a column that is predicted."""
+TARGETS = 50
+"""Most columns that are predicted: of more, so many are drawn."""
 ROWS = 10_000
 """Most rows to train on, and most to test on."""
 CLASSIFIERS = ("naive_bayes", "decision_tree", "gradient_boosting")
@@ -41,7 +44,7 @@ def prepare_trial(real: ComparedTable, holdout: ComparedTable | None, rng: np.ra
 
     Tested is on hold-out rows where there are any, else on a fifth of the real rows, on which the real classifiers are
     not trained; the synthesizer may have seen those. Targets are the columns of at most `LOW_CARDINALITY` cells that
-    have two of them in the rows to train on and in those to test on.
+    have two of them in the rows to train on and in those to test on; none where rows are too few to learn from.
     """
     order = rng.permutation(real.rows)
     if holdout is None:
@@ -50,16 +53,19 @@ def prepare_trial(real: ComparedTable, holdout: ComparedTable | None, rng: np.ra
     else:
         test = holdout.cells[rng.permutation(holdout.rows)[:ROWS]]
     train = real.cells[order[:ROWS]]
-    targets = tuple(
+    targets = [
         place
         for place, column in enumerate(real.columns)
         if column.cells <= LOW_CARDINALITY and _has_two(train[:, place]) and _has_two(test[:, place])
         if len(real.columns) > 1  # there must be something to predict it from
-    )
+        if real.rows >= FEWEST_ROWS
+    ]
+    if len(targets) > TARGETS:
+        targets = sorted(rng.choice(targets, TARGETS, replace=False).tolist())
     real_auc = {
         (target, name): measure_auc(name, train, test, target, real.sizes) for target in targets for name in CLASSIFIERS
     }
-    return Trial(train=train, test=test, targets=targets, sizes=real.sizes, real_auc=real_auc)
+    return Trial(train=train, test=test, targets=tuple(targets), sizes=real.sizes, real_auc=real_auc)
 
 
 def score_classifiers(table: ComparedTable, trial: Trial, rng: np.random.Generator) -> list[dict[str, Any]]:

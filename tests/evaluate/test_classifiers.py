@@ -52,6 +52,15 @@ def test_targets_are_the_columns_of_few_cells_when_they_vary():
     assert set(trial.real_auc) == {(target, name) for target in (0, 1, 2) for name in classifiers.CLASSIFIERS}
 
 
+def test_few_of_many_columns_are_targets_and_none_of_few_rows(monkeypatch):
+    monkeypatch.setattr(classifiers, "TARGETS", 2)
+    table = draw_categorical(1, rows=100, sizes=[3, 3, 3, 3])
+    trial = classifiers.prepare_trial(table, None, RNG(0))
+    assert len(set(trial.targets)) == 2
+    assert trial.targets == tuple(sorted(trial.targets))
+    assert classifiers.prepare_trial(table.take(np.arange(99)), None, RNG(0)).targets == ()
+
+
 def test_trial_tests_on_rows_it_does_not_train_on_when_there_is_no_holdout():
     table = make_categorical(np.column_stack([np.arange(100) % 2, np.arange(100)]), [2, 100])
     trial = classifiers.prepare_trial(table, None, RNG(0))
