@@ -122,11 +122,15 @@ class Workload:
         self._trial = classifiers.prepare_trial(real, tables.holdout, streams["trial"])
         self._analysis = Analysis(real, self._dependence)
 
-    def score(self, table: ComparedTable, *, by_column: bool = False) -> Scored:
-        """All scores of a table; with `by_column` also which columns tell it apart."""
+    def score(self, table: ComparedTable, *, by_column: bool = False, is_ceiling: bool = False) -> Scored:
+        """All scores of a table; with `by_column` also which columns tell it apart.
+
+        Where it `is_ceiling`, classifiers learn from the trial's own real rows: among its rows are those tested on.
+        """
         streams = spawn_streams(self._seed)  # the same draws for every table
         agreement = marginals.measure_agreement(self._real, table, self.sets)
-        trained = classifiers.score_classifiers(table, self._trial, streams["classifiers"])
+        learnt = None if is_ceiling else table
+        trained = classifiers.score_classifiers(learnt, self._trial, streams["classifiers"])
         depends = dependence.measure_dependence(table, streams["dependence"])
         overlap, intervals = self._analysis.compare(table)
         telling = tell_apart(self._real.written, table.written, streams["detection"], by_column=by_column)
@@ -212,7 +216,7 @@ def evaluate(
     scores["floor"] = work.score(make_floor(real, rows=synthetic.rows, rng=streams["floor"])).scores
     say("the ceiling")
     ceiling = make_ceiling(real, rows=synthetic.rows, rng=streams["ceiling"])
-    scores["ceiling"] = work.score(ceiling).scores
+    scores["ceiling"] = work.score(ceiling, is_ceiling=True).scores
     columns = [
         {
             "name": column.name,

@@ -88,6 +88,8 @@ def test_document_holds_every_score_beside_floor_and_ceiling_when_written(folder
     assert set(document) == KEYS
     assert document["notice"] == NOTICE
     assert set(document["scores"]) == {"synthetic", "floor", "ceiling"}
+    ceiling = document["scores"]["ceiling"]
+    assert ceiling["classifier_auc"] == ceiling["classifier_auc_real"]
     for found in document["scores"].values():
         assert set(found) == SCORES
         assert set(found["nist2018"]) == {"marginals", "conjunctions", "gini_and_pay_gap", "mean"}
