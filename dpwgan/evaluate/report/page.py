@@ -31,6 +31,9 @@ FOLDER = Path(__file__).resolve().parent
 WORST = 10
 """Pairs and targets that are listed by name."""
 
+CROWDED = 0.9
+"""Share of the rows in one bucket from which agreement says little of a number."""
+
 LONGEST_NAME = 60
 """Of a column or category in the text of the page; figures cut more."""
 
@@ -264,11 +267,20 @@ def show_column(place: int, agreement: float, *, real: ComparedTable, synthetic:
     return {
         "number": place + 1,
         "name": name,
-        "kind": describe_kind(column),
+        "kind": describe_kind(column) + warn_of_one_bucket(column, ours),
         "agreement": agreement,
         "difference": difference,
         "figure": draw_column(column, ours, theirs, says=says),
     }
+
+
+def warn_of_one_bucket(column: ComparedColumn, shares: Shares) -> str:
+    """Says that agreement hides what numbers are where nearly all of them lie in one bucket of several values."""
+    fullest = int(np.argmax(shares))
+    if column.kind == "categorical" or " to " not in column.labels[fullest] or shares[fullest] < CROWDED:
+        return ""
+    share = figures.percent(float(shares[fullest]))
+    return f"; one has {share} of the real rows, so agreement says little: look at the quantiles"
 
 
 def shorten_range(label: str) -> str:

@@ -1,6 +1,7 @@
 """The page says what the document says, warns where it must, and holds nothing that runs or reaches out."""
 
 import base64
+import dataclasses
 import hashlib
 import html
 import re
@@ -113,6 +114,17 @@ def test_every_column_has_a_card_with_its_agreement_when_there_are_many():
         says = re.search(r'role="img" aria-label="([^"]*)"', card.group())
         assert says is not None
         assert "Largest difference" in html.unescape(says.group(1))
+
+
+def test_card_says_that_agreement_says_little_when_one_bucket_has_nearly_all_numbers():
+    real, synthetic = make_tables(columns=2)
+    assert "agreement says little" not in render_tables(real, synthetic)
+    real.cells[:-10, 1] = 3
+    assert re.search("one has 9[78].[0-9]% of the real rows, so agreement says little", render_tables(real, synthetic))
+    labels = tuple(map(str, range(100)))  # a cell of one number hides nothing
+    columns = (real.columns[0], dataclasses.replace(real.columns[1], labels=labels))
+    real, synthetic = (dataclasses.replace(table, columns=columns) for table in (real, synthetic))
+    assert "agreement says little" not in render_tables(real, synthetic)
 
 
 def test_best_and_worst_stand_first_and_link_to_their_cards_when_ranked():
