@@ -39,7 +39,7 @@ class Refusal:
 Cell = str | Refusal
 
 _NO_CELL = Refusal("is neither text nor a number, truth value or date")
-_IS_TIME = Refusal("is a time, which has to be given as text here")
+_IS_TIME = Refusal("is a time, which has to be given as text or a number here")
 NO_MOMENT = Refusal("is no moment that the column's format can write")
 _TOO_LARGE = Refusal("is a float too large to be one exact whole number (integers or text are exact)")
 _TOO_LONG = Refusal("is a fraction of more than 15 digits, which no list of cells can hold")

@@ -410,6 +410,8 @@ CASES: tuple[Case, ...] = (
     refuse("specs that are a list", 78, specs_text("[]")),
     refuse("specs without a column", 78, specs_text("{}")),
     refuse("a column's specs as text", 78, specs(age="integer")),
+    refuse("rules as text", 78, specs(rules="age >= 15")),
+    refuse("a unit as text", 78, specs(unit="age")),
     refuse("an unknown type", 78, specs(age={"type": "number"})),
     refuse("a date without a range", 78, specs(age={"type": "date"})),
     *(

@@ -192,7 +192,7 @@ def test_a_table_that_grew_is_refused():
         ({**UNIT, "column": "age"}, {}, "'age', is listed as another type"),
         (UNIT, {"person": {"type": "enum", "count": 2}}, "'person', is listed as"),
         (UNIT, {"rent": {**AGE, "of": "unit"}}, "list 'person' with \"uuid\": true"),
-        (UNIT, {**NAMED, "rent": {"type": "drop", "of": "unit"}}, "'rent' is of it, and is not"),
+        (UNIT, {**NAMED, "rent": {"type": "drop", "of": "unit"}}, "'rent' is \"of\" it, and is not"),
         (
             UNIT,
             {**NAMED, "born": BORN, "moved": MOVED},
@@ -208,7 +208,11 @@ def test_a_table_that_grew_is_refused():
         ({**UNIT, "unique": ["role"]}, {"role": ROLE}, "'role' tells of it what shows by its names alone"),
         ({**UNIT, "unique": ["wave"]}, NAMED, "'unique' names 'wave', which must be a column that is trained"),
         ({**UNIT, "unique": ["person"]}, NAMED, "'unique' names 'person', which must be"),
-        ({**UNIT, "unique": ["born"]}, {**NAMED, "born": BORN}, "'unique' names 'born', which must be .* not its own"),
+        (
+            {**UNIT, "unique": ["born"]},
+            {**NAMED, "born": BORN},
+            "'unique' names 'born', which must be .* not \"of\": \"unit\"",
+        ),
         ({**UNIT, "unique": []}, NAMED, "'unique' must have at least 1"),
         ({**UNIT, "max_rows": 6, "unique": ["role"]}, {**NAMED, "role": ROLE}, "have 5 different rows, .* to keep 6"),
         (

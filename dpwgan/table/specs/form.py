@@ -21,6 +21,11 @@ from dpwgan.table.specs.problems import Problems
 
 RULES = "rules"
 """The key of the rules between columns, where it holds a list; a column always is an object."""
+_EXAMPLES = {
+    "": 'an object such as {"type": "enum", "count": 3}',
+    RULES: 'a list such as ["age >= 15"]',
+    UNIT: 'an object such as {"column": "person_id", "max_rows": 5}',
+}
 _MARK = "\ufeff"
 # What of a derived column is said beside how it is derived.
 _BESIDE = ("width", "decimals", "description")
@@ -49,7 +54,7 @@ def check_form(document: object, problems: Problems) -> tuple[dict[str, dict[str
             continue
         with problems.gathered():
             if not isinstance(keys, Mapping):
-                raise refuse_column(name, 'its specs must be an object such as {"type": "enum", "count": 3}')
+                raise refuse_column(name, f"its specs must be {_EXAMPLES.get(name, _EXAMPLES[''])}")
             _check_text(name, keys)
             columns[name] = dict(keys)
     # A column is an object: one of that name cannot be taken for a list.

@@ -58,7 +58,7 @@ def take_unit(
     for column in shared:
         keys = columns[column]
         if keys.keys() & {"uuid", "derived"} or keys["type"] in ("text", "drop", "constant"):
-            raise refuse_unit(f"{quote(column)} is of it, and is not trained: leave 'of' to what is")
+            raise refuse_unit(f"{quote(column)} is \"of\" it, and is not trained: leave 'of' out")
     for column, keys in columns.items():
         told_by = Keys(column, keys).told_by
         if told_by is not None and (column in shared) != (told_by in shared):
@@ -85,15 +85,15 @@ def check_unit(unit: UnitColumn, columns: Mapping[str, Column]) -> None:
         column = columns.get(name)
         if not isinstance(column, TrainedColumn | UndiscoveredColumn) or name in unit.shared:
             raise refuse_unit(
-                f"its 'unique' names {quote(name)}, which must be a column that is trained and not its own"
+                f'its \'unique\' names {quote(name)}, which must be a column that is trained and not "of": "unit"'
             )
         most *= _count_cells(column)
     for name in unit.linked:
         is_told = name in (*unit.shared, *unit.unique, unit.kind_of_row)
         if not isinstance(columns.get(name), TrainedColumn | UndiscoveredColumn) or is_told:
             raise refuse_unit(
-                f"its 'linked' names {quote(name)}, which must be a column that is trained, not its own, and not among "
-                "'kind' and 'unique'"
+                f'its \'linked\' names {quote(name)}, which must be a column that is trained, not "of": "unit", and '
+                "not among 'kind' and 'unique'"
             )
     if unit.linked and unit.max_rows == 1:
         raise refuse_unit("it has one row, so that there is nothing 'linked' in it")
