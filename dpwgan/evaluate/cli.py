@@ -131,10 +131,10 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _check_columns(real: ComparedTable, arguments: argparse.Namespace) -> None:
-    kinds = {column.name: column.kind for column in real.columns}
+    are_numbers = {column.name: column.kind != "categorical" and column.write is None for column in real.columns}
     for flag, names in (("by", arguments.by), ("weight", arguments.weight)):
         for name in names:
-            if name not in kinds or (flag == "weight" and kinds[name] == "categorical"):
+            if name not in are_numbers or (flag == "weight" and not are_numbers[name]):
                 what = "column" if flag == "by" else "number"
                 raise UsageError(f"--{flag} names {name!r}, which is no {what} of the specs that can be compared")
 
@@ -247,6 +247,7 @@ def write_summary(document: Mapping[str, Any]) -> list[str]:
             for rule in legality["rules"]
             if rule["real"] or rule["synthetic"]
         ),
+        *_say_units(document["units"]),
         _say_claim(document),
         "",
         f"{'score':<36}{'synthetic':>12}{'floor':>12}{'ceiling':>12}",
@@ -274,6 +275,16 @@ def _name_best_and_worst(document: Mapping[str, Any]) -> list[str]:
             lines.append(f"{which.capitalize()} {what}, agreement (the ceiling's): {', '.join(named) or '-'}")
     tellers = (f"{entry['column']} {entry['importance']:.3f}" for entry in document["told_apart_by"])
     return [*lines, f"Told apart by, loss of AUC without it: {', '.join(tellers) or '-'}"]
+
+
+def _say_units(units: Mapping[str, Sequence[float]] | None) -> list[str]:
+    if units is None:
+        return []
+    means = {name: sum(rows * share for rows, share in enumerate(shares, 1)) for name, shares in units.items()}
+    agree = sum(map(min, units["real"], units["synthetic"]))
+    return [
+        f"Rows of a unit: {means['real']:.2f} in the mean, synthetic {means['synthetic']:.2f}; agreement {agree:.3f}."
+    ]
 
 
 def _say_claim(document: Mapping[str, Any]) -> str:

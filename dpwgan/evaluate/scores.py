@@ -251,6 +251,7 @@ def evaluate(
             for value, places in sorted(zip(found.agreement[3], work.sets[3], strict=True))[:WORST]
         ],
         "legality": describe_legality(real, synthetic, tables.schema),
+        "units": {"real": real.unit_shares, "synthetic": synthetic.unit_shares} if real.unit_shares else None,
         "match": match,
         "seconds": seconds,
         "rows_per_second": sum(table.rows for table in named.values() if table is not None) / seconds,

@@ -35,10 +35,12 @@ from dpwgan.table.schema import (
     Schema,
     TrainedColumn,
     UndiscoveredColumn,
+    UnitColumn,
     name_part,
 )
+from dpwgan.table.source import SourceTable
 from dpwgan.table.stream import read_bytes
-from dpwgan.table.units import read_units
+from dpwgan.table.units import Units, read_units
 
 BUCKETS = 100
 """Of the range of a number. Source: NIST 2018 challenge, scoring method 1."""
@@ -86,7 +88,8 @@ class ComparedTable:
 
     `records` counts all rows of the file, `illegal` those with a cell that is not legal, and `broken` says which
     (column, rule, rows), derived columns included, which leave no row out; `rules` has the rows that break each rule
-    between columns. Identifier and derived columns are not among the columns; derived ones are in `written`.
+    between columns; `unit_shares` are the shares of units with 1, 2, ... rows, of so many as the specs keep, where the
+    output has units. Identifier and derived columns are not among the columns; derived ones are in `written`.
 
     Privacy: rows of a real table are private; they do not show in the representation.
     Shapes: `cells` and `numbers` are (n, columns). `cells` holds the cell of the public binning; `numbers` the numeric
@@ -102,6 +105,7 @@ class ComparedTable:
     illegal: int = 0
     broken: tuple[tuple[str, str, int], ...] = field(default=(), repr=False)
     rules: tuple[tuple[str, int], ...] = field(default=(), repr=False)
+    unit_shares: tuple[float, ...] = field(default=(), repr=False)
     path: str = ""
 
     @property
@@ -228,10 +232,12 @@ def read_compared(
     book = RuleBook(schema.rules, {**codecs, **derived})
     try:
         source = open_table(path, schema)
-        units = read_units(source, schema.unit).units if one_a_unit and schema.unit else None
+        units = _read_units(source, schema.unit, always=one_a_unit)
     except DataError as error:
         raise DataError(f"The table {str(path)!r} cannot be compared. {error}") from None
-    drawn = np.ones(source.records, dtype=bool) if units is None else units.choose(1, rng=np.random.default_rng(seed))
+    drawn = np.ones(source.records, dtype=bool)
+    if one_a_unit and units is not None:
+        drawn = units.choose(1, rng=np.random.default_rng(seed))
     if most is not None and source.records > most:
         drawn[np.random.default_rng(seed).permutation(source.records)[most:]] = False
     findings, broken, parts = Findings(), Counter[str](), []
@@ -271,8 +277,21 @@ def read_compared(
         illegal=left_out,
         broken=tuple((column, rule, count) for (column, rule), count in findings.rows.items()),
         rules=tuple((rule.name, broken[rule.name]) for rule in book.rules),
+        unit_shares=() if units is None or schema.unit is None else _share_units(units, schema.unit.max_rows),
         path=str(path),
     )
+
+
+def _read_units(source: SourceTable, unit: UnitColumn | None, *, always: bool) -> Units | None:
+    """Whose each row is, where the output says it too, or `always`; what its rows have in common is not checked."""
+    if unit is None or not (unit.has_sizes or always):
+        return None
+    return read_units(source, replace(unit, shared=(), unique=())).units
+
+
+def _share_units(units: Units, most: int) -> tuple[float, ...]:
+    sizes = np.bincount(np.minimum(units.sizes, most), minlength=most + 1)[1:]
+    return tuple((sizes / units.count).tolist())
 
 
 def count_cells(table: ComparedTable, columns: Sequence[int]) -> npt.NDArray[np.int64]:

@@ -22,7 +22,7 @@ from tests.table.images import draw_images, make_specs
 KEYS = {
     *("notice", "tables", "claim", "claim_matches", "seed", "scores", "columns", "triples", "legality", "match"),
     *("audit", "seconds", "rows_per_second", "best_and_worst", "told_apart_by", "numbers", "weights", "groups"),
-    "intervals",
+    *("intervals", "units"),
 }
 SCORES = {
     *("nist2018", "kway_1", "kway_2", "kway_3", "pc1_distance", "correlations", "classifier_auc"),
@@ -209,6 +209,24 @@ def test_rules_are_counted_in_both_tables_when_only_the_synthetic_one_has_to_kee
     old = [sum(row[4] == "16" for row in draw_rows(seed, rows=120)) for seed in (0, 1)]
     assert [(rule["real"], rule["synthetic"]) for rule in legality["rules"]] == [tuple(old), (0, 0)]
     assert min(old) > 0
+
+
+def test_units_are_compared_by_their_number_of_rows_and_the_total_of_dates_is_refused(tmp_path, capsys):
+    day = {"type": "date", "min": "2020-01-01", "max": "2020-01-09"}
+    unit = {"column": "id", "max_rows": 3}
+    write_specs(tmp_path / "specs.json", {"unit": unit, "id": {"type": "integer", "uuid": True}, "day": day})
+    for name, units in (("real", "aabbbbc"), ("synthetic", "1122333")):
+        rows = [[cell, f"2020-01-0{place + 1}"] for place, cell in enumerate(units)]
+        write_rows(tmp_path / f"{name}.csv", rows, header=["id", "day"])
+    files = [str(tmp_path / name) for name in ("real.csv", "synthetic.csv", "specs.json")]
+    assert cli.main([*files, "--json", str(tmp_path / "scores.json"), "--html", str(tmp_path / "report.html")]) == 0
+    third = pytest.approx(1 / 3)
+    units = json.loads((tmp_path / "scores.json").read_text())["units"]
+    assert units == {"real": [third, third, third], "synthetic": [0.0, pytest.approx(2 / 3), third]}
+    assert "Rows of a unit: 2.00 in the mean, synthetic 2.33; agreement 0.667." in capsys.readouterr().out
+    assert "Units by their number of rows" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert cli.main([*files, "--weight", "day"]) == 2
+    assert "--weight names 'day', which is no number" in capsys.readouterr().err
 
 
 def test_groups_and_totals_are_written_when_columns_are_named(folder):

@@ -126,6 +126,7 @@ def make_document(real: ComparedTable, synthetic: ComparedTable) -> dict[str, An
         "scores": {"synthetic": scores(0.93), "floor": scores(0.7), "ceiling": scores(0.99)},
         "columns": columns,
         "best_and_worst": {"columns": rank(columns), "pairs": rank(compare_all_pairs(real, synthetic, real)[1])},
+        "units": None,
         "told_apart_by": [{"column": name, "importance": 0.25} for name in names[:3]],
         "numbers": describe_numbers(real, synthetic),
         "weights": [add_up(real, synthetic, place) for place in weights],
