@@ -4,7 +4,7 @@ import argparse
 import time
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -64,8 +64,13 @@ def run(arguments: argparse.Namespace) -> None:
             "--holdout is needed: without rows that were not trained on, nobody can tell what an attack would achieve "
             "anyway"
         )
+    tables, sizes = open_tables(arguments)
     # Rows of one unit are alike: by a unit's other rows among those that stand for the population all seem to leak.
-    tables, sizes = open_tables(arguments, one_a_unit=True)
+    for name in ("real", "holdout") if tables.schema.unit else ():
+        table = getattr(tables, name)
+        kept = table.units.choose(1, rng=np.random.default_rng(arguments.seed))
+        tables = replace(tables, **{name: table.take(np.flatnonzero(kept))})
+        sizes[name]["rows"] = int(kept.sum())
     game = Game(**vars(tables), settings=settings)
     started = time.monotonic()
     played: dict[str, AttackResult] = {}

@@ -51,11 +51,11 @@ def make_table_command(
     )
 
 
-def open_tables(arguments: argparse.Namespace, *, one_a_unit: bool = False) -> tuple[TableSet, dict[str, Any]]:
+def open_tables(arguments: argparse.Namespace) -> tuple[TableSet, dict[str, Any]]:
     """Reads the tables of a command; also gives their sizes as JSON. Raises: as `read_specs`, `read_tables`."""
     LOGGER.info("reading the tables")
     specs = read_specs(arguments.specs, codebook=arguments.codebook)
-    tables = read_tables(arguments.real, arguments.synthetic, arguments.holdout, specs=specs, one_a_unit=one_a_unit)
+    tables = read_tables(arguments.real, arguments.synthetic, arguments.holdout, specs=specs)
     return tables, {
         "real": {"rows": tables.real.rows, "columns": len(tables.real.columns)},
         "synthetic": {

@@ -35,7 +35,6 @@ class Trial:
     train: Cells
     test: Cells
     targets: tuple[int, ...]
-    names: tuple[str, ...]
     sizes: tuple[int, ...]
     real_auc: dict[tuple[int, str], float]
 
@@ -66,17 +65,22 @@ def prepare_trial(real: ComparedTable, holdout: ComparedTable | None, rng: np.ra
     real_auc = {
         (target, name): measure_auc(name, train, test, target, real.sizes) for target in targets for name in CLASSIFIERS
     }
-    return Trial(train=train, test=test, targets=tuple(targets), names=real.names, sizes=real.sizes, real_auc=real_auc)
+    return Trial(train=train, test=test, targets=tuple(targets), sizes=real.sizes, real_auc=real_auc)
 
 
-def score_classifiers(table: ComparedTable | None, trial: Trial, rng: np.random.Generator) -> list[dict[str, Any]]:
-    """For each target and classifier the AUC after training on this table, or on real rows, beside that after these."""
-    train = None if table is None else table.cells[rng.permutation(table.rows)[:ROWS]]
+def score_classifiers(
+    table: ComparedTable, trial: Trial, rng: np.random.Generator, *, is_ceiling: bool = False
+) -> list[dict[str, Any]]:
+    """For each target and classifier the AUC after training on this table, beside that after real rows.
+
+    They are the same of the ceiling, among whose rows are those that are tested on.
+    """
+    train = table.cells[rng.permutation(table.rows)[:ROWS]]
     return [
         {
-            "target": trial.names[target],
+            "target": table.columns[target].name,
             "classifier": name,
-            "auc": auc_real if train is None else measure_auc(name, train, trial.test, target, trial.sizes),
+            "auc": auc_real if is_ceiling else measure_auc(name, train, trial.test, target, trial.sizes),
             "auc_real": auc_real,
         }
         for (target, name), auc_real in trial.real_auc.items()

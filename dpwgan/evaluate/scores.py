@@ -123,14 +123,10 @@ class Workload:
         self._analysis = Analysis(real, self._dependence)
 
     def score(self, table: ComparedTable, *, by_column: bool = False, is_ceiling: bool = False) -> Scored:
-        """All scores of a table; with `by_column` also which columns tell it apart.
-
-        Where it `is_ceiling`, classifiers learn from the trial's own real rows: among its rows are those tested on.
-        """
+        """All scores of a table; with `by_column` also which columns tell it apart."""
         streams = spawn_streams(self._seed)  # the same draws for every table
         agreement = marginals.measure_agreement(self._real, table, self.sets)
-        learnt = None if is_ceiling else table
-        trained = classifiers.score_classifiers(learnt, self._trial, streams["classifiers"])
+        trained = classifiers.score_classifiers(table, self._trial, streams["classifiers"], is_ceiling=is_ceiling)
         depends = dependence.measure_dependence(table, streams["dependence"])
         overlap, intervals = self._analysis.compare(table)
         telling = tell_apart(self._real.written, table.written, streams["detection"], by_column=by_column)
@@ -180,6 +176,17 @@ def describe_legality(real: ComparedTable, table: ComparedTable, schema: Schema)
             {"rule": rule, "real": ours, "synthetic": theirs}
             for (rule, ours), (_, theirs) in zip(real.rules, table.rules, strict=True)
         ],
+    }
+
+
+def describe_units(real: ComparedTable, table: ComparedTable, schema: Schema) -> dict[str, list[float]] | None:
+    """Of both tables the shares of units with 1, 2, ... rows, of so many as the specs keep; None without units."""
+    if schema.unit is None or real.units is None or table.units is None:
+        return None
+    most, both = schema.unit.max_rows, {"real": real.units, "synthetic": table.units}
+    return {
+        name: (np.bincount(np.minimum(units.sizes, most), minlength=most + 1)[1:] / units.count).tolist()
+        for name, units in both.items()
     }
 
 
@@ -251,7 +258,7 @@ def evaluate(
             for value, places in sorted(zip(found.agreement[3], work.sets[3], strict=True))[:WORST]
         ],
         "legality": describe_legality(real, synthetic, tables.schema),
-        "units": {"real": real.unit_shares, "synthetic": synthetic.unit_shares} if real.unit_shares else None,
+        "units": describe_units(real, synthetic, tables.schema),
         "match": match,
         "seconds": seconds,
         "rows_per_second": sum(table.rows for table in named.values() if table is not None) / seconds,

@@ -35,10 +35,8 @@ from dpwgan.table.schema import (
     Schema,
     TrainedColumn,
     UndiscoveredColumn,
-    UnitColumn,
     name_part,
 )
-from dpwgan.table.source import SourceTable
 from dpwgan.table.stream import read_bytes
 from dpwgan.table.units import Units, read_units
 
@@ -88,8 +86,8 @@ class ComparedTable:
 
     `records` counts all rows of the file, `illegal` those with a cell that is not legal, and `broken` says which
     (column, rule, rows), derived columns included, which leave no row out; `rules` has the rows that break each rule
-    between columns; `unit_shares` are the shares of units with 1, 2, ... rows, of so many as the specs keep, where the
-    output has units. Identifier and derived columns are not among the columns; derived ones are in `written`.
+    between columns. `units` are those of all rows of the file, if it says whose each is. Identifier and derived columns
+    are not among the columns; derived ones are in `written`.
 
     Privacy: rows of a real table are private; they do not show in the representation.
     Shapes: `cells` and `numbers` are (n, columns). `cells` holds the cell of the public binning; `numbers` the numeric
@@ -105,7 +103,7 @@ class ComparedTable:
     illegal: int = 0
     broken: tuple[tuple[str, str, int], ...] = field(default=(), repr=False)
     rules: tuple[tuple[str, int], ...] = field(default=(), repr=False)
-    unit_shares: tuple[float, ...] = field(default=(), repr=False)
+    units: Units | None = field(default=None, repr=False)
     path: str = ""
 
     @property
@@ -154,25 +152,16 @@ class TableSet:
 
 
 def read_tables(
-    real: str,
-    synthetic: str,
-    holdout: str | None,
-    *,
-    specs: Schema,
-    most: int | None = None,
-    one_a_unit: bool = False,
-    seed: int = 0,
+    real: str, synthetic: str, holdout: str | None, *, specs: Schema, most: int | None = None, seed: int = 0
 ) -> TableSet:
     """Reads the tables; rows of the synthetic one that the specs do not allow are left out and counted.
 
-    With `one_a_unit` the others have one row of each unit, where the specs name one.
     Raises: as `read_compared`.
     """
     schema = discover_schema(real, specs)
-    draws: Any = {"most": most, "one_a_unit": one_a_unit, "seed": seed}
     return TableSet(
-        real=read_compared(real, schema, **draws),
-        holdout=None if holdout is None else read_compared(holdout, schema, **draws),
+        real=read_compared(real, schema, most=most, seed=seed),
+        holdout=None if holdout is None else read_compared(holdout, schema, most=most, seed=seed),
         synthetic=read_compared(synthetic, schema, illegal="leave out", most=most, seed=seed),
         schema=schema,
     )
@@ -207,12 +196,10 @@ def read_compared(
     *,
     illegal: Illegal = "refuse",
     most: int | None = None,
-    one_a_unit: bool = False,
     seed: int = 0,
 ) -> ComparedTable:
     """Reads a table as cells of the public binning: of more than `most` rows, so many that are drawn by the seed.
 
-    With `one_a_unit` one row of each unit is drawn, where the specs name one.
 
     With `illegal` "refuse" (real rows) the specs' own rules for cells outside the domain hold, and any other illegal
     cell ends the run; with "leave out" (synthetic rows) every illegal cell is counted and its row left out. What is
@@ -232,12 +219,12 @@ def read_compared(
     book = RuleBook(schema.rules, {**codecs, **derived})
     try:
         source = open_table(path, schema)
-        units = _read_units(source, schema.unit, always=one_a_unit)
+        unit = schema.unit if illegal == "refuse" or (schema.unit and schema.unit.written) else None
+        # What rows of a unit have in common is not checked.
+        units = None if unit is None else read_units(source, replace(unit, shared=(), unique=())).units
     except DataError as error:
         raise DataError(f"The table {str(path)!r} cannot be compared. {error}") from None
     drawn = np.ones(source.records, dtype=bool)
-    if one_a_unit and units is not None:
-        drawn = units.choose(1, rng=np.random.default_rng(seed))
     if most is not None and source.records > most:
         drawn[np.random.default_rng(seed).permutation(source.records)[most:]] = False
     findings, broken, parts = Findings(), Counter[str](), []
@@ -277,21 +264,9 @@ def read_compared(
         illegal=left_out,
         broken=tuple((column, rule, count) for (column, rule), count in findings.rows.items()),
         rules=tuple((rule.name, broken[rule.name]) for rule in book.rules),
-        unit_shares=() if units is None or schema.unit is None else _share_units(units, schema.unit.max_rows),
+        units=units,
         path=str(path),
     )
-
-
-def _read_units(source: SourceTable, unit: UnitColumn | None, *, always: bool) -> Units | None:
-    """Whose each row is, where the output says it too, or `always`; what its rows have in common is not checked."""
-    if unit is None or not (unit.has_sizes or always):
-        return None
-    return read_units(source, replace(unit, shared=(), unique=())).units
-
-
-def _share_units(units: Units, most: int) -> tuple[float, ...]:
-    sizes = np.bincount(np.minimum(units.sizes, most), minlength=most + 1)[1:]
-    return tuple((sizes / units.count).tolist())
 
 
 def count_cells(table: ComparedTable, columns: Sequence[int]) -> npt.NDArray[np.int64]:

@@ -42,8 +42,7 @@ def open_parquet(path: str | Path, schema: Schema, *, name: str) -> SourceTable:
     """Opens a Parquet file as a table of string cells: reads names and the number of rows, which its last part holds.
 
     Privacy: a row's cells are a function of that row's values and the specs.
-    Raises: DataError if it is not Parquet, its columns and the specs differ, or one has times that polars misreads; as
-      `ByteStream` if it cannot be opened.
+    Raises: DataError if it is not Parquet, or its columns and the specs differ; as `ByteStream` if it cannot be opened.
     """
     stream = ByteStream(path)
     # What is no regular file can be read once, and not from any place of it.
@@ -65,8 +64,8 @@ def open_parquet(path: str | Path, schema: Schema, *, name: str) -> SourceTable:
         records = int(scan().select(pl.len()).collect().item())
     header = tuple(types)
     check_header(header, schema)
-    if pl.Time in types.values():
-        with telling():
+    with telling():
+        if pl.Time in types.values():
             _refuse_seconds(source if isinstance(source, str) else io.BytesIO(source), schema)
     spellers = {name: Speller(schema.by_name[name]) for name in filter(schema.is_read, header)}
     step = choose_step(len(header))
@@ -90,10 +89,10 @@ def _refuse_seconds(source: str | IO[bytes], schema: Schema) -> None:
     """Refuses times of day that Arrow had in seconds: polars has them a thousand times as late, or not at all."""
     import pyarrow as pa
 
-    told = pl.read_parquet_metadata(source)
+    told = pl.read_parquet_metadata(source).get("ARROW:schema", "")
     try:
-        fields = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(told["ARROW:schema"])))
-    except (KeyError, ValueError, OSError):  # Arrow did not write it, or nothing that polars goes by either
+        fields = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(told)))
+    except (ValueError, OSError):  # none, or none that polars goes by
         return
     for field in fields:
         if schema.is_read(field.name) and getattr(field.type, "value_type", field.type) == pa.time32("s"):

@@ -31,9 +31,6 @@ FOLDER = Path(__file__).resolve().parent
 WORST = 10
 """Pairs and targets that are listed by name."""
 
-CROWDED = 0.9
-"""Share of the rows in one bucket from which agreement says little of a number."""
-
 LONGEST_NAME = 60
 """Of a column or category in the text of the page; figures cut more."""
 
@@ -267,20 +264,11 @@ def show_column(place: int, agreement: float, *, real: ComparedTable, synthetic:
     return {
         "number": place + 1,
         "name": name,
-        "kind": describe_kind(column) + warn_of_one_bucket(column, ours),
+        "kind": describe_kind(column, ours),
         "agreement": agreement,
         "difference": difference,
         "figure": draw_column(column, ours, theirs, says=says),
     }
-
-
-def warn_of_one_bucket(column: ComparedColumn, shares: Shares) -> str:
-    """Says that agreement hides what numbers are where nearly all of them lie in one bucket of several values."""
-    fullest = int(np.argmax(shares))
-    if column.kind == "categorical" or " to " not in column.labels[fullest] or shares[fullest] < CROWDED:
-        return ""
-    share = figures.percent(float(shares[fullest]))
-    return f"; one has {share} of the real rows, so agreement says little: look at the quantiles"
 
 
 def shorten_range(label: str) -> str:
@@ -321,11 +309,15 @@ def are_rising(labels: Sequence[str]) -> bool:
     return all(lower < upper for lower, upper in itertools.pairwise(numbers))
 
 
-def describe_kind(column: ComparedColumn) -> str:
-    """Says what the cells of a column are."""
+def describe_kind(column: ComparedColumn, shares: Shares) -> str:
+    """Says what the cells of a column are, and where nearly all real numbers lie in one bucket of several values."""
     if column.kind == "categorical":
         return f"{column.cells:,} categories" if column.cells != 1 else "1 category"
-    return f"{column.kind.replace('_', ' ')}, {column.cells:,} cells"
+    kind, fullest = f"{column.kind.replace('_', ' ')}, {column.cells:,} cells", int(np.argmax(shares))
+    if " to " not in column.labels[fullest] or shares[fullest] < 0.9:
+        return kind
+    share = figures.percent(float(shares[fullest]))
+    return f"{kind}; one has {share} of the real rows, so agreement says little: look at the quantiles"
 
 
 # --- dependence -------------------------------------------------------------------------------------------------------
