@@ -15,9 +15,10 @@ from typing import Any
 from dpwgan.app.cli import run_job
 from dpwgan.app.commands import Command, write_json
 from dpwgan.app.logs import LOGGER, print_lines
-from dpwgan.errors import DataError, InputError, UsageError
+from dpwgan.errors import DataError, UsageError
 from dpwgan.evaluate.tables import NOTICE, ComparedTable, TableSet, digest_file, read_compared, read_tables
 from dpwgan.table.specs import read_specs
+from dpwgan.table.stream import read_bytes
 from dpwgan.table.writer import write_bytes
 from dpwgan.version import __version__
 
@@ -213,11 +214,9 @@ def read_audit(path: str, synthetic: str) -> dict[str, Any]:
 
 def _read_object(path: Path, what: str) -> dict[str, Any]:
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"the {what} {str(path)!r} cannot be read: {error.strerror}") from None
+        document = json.loads(read_bytes(path))
     except (ValueError, RecursionError):
-        raise DataError(f"the {what} {str(path)!r} is not JSON") from None
+        document = None
     if not isinstance(document, dict):
         raise DataError(f"the {what} {str(path)!r} is not a JSON object")
     return document
@@ -247,7 +246,11 @@ def write_summary(document: Mapping[str, Any]) -> list[str]:
             for rule in legality["rules"]
             if rule["real"] or rule["synthetic"]
         ),
-        *_say_units(document["units"]),
+        *(
+            f"Units by their number of rows, agreement {sum(map(min, units['real'], units['synthetic'])):.3f}."
+            for units in [document["units"]]
+            if units
+        ),
         _say_claim(document),
         "",
         f"{'score':<36}{'synthetic':>12}{'floor':>12}{'ceiling':>12}",
@@ -275,16 +278,6 @@ def _name_best_and_worst(document: Mapping[str, Any]) -> list[str]:
             lines.append(f"{which.capitalize()} {what}, agreement (the ceiling's): {', '.join(named) or '-'}")
     tellers = (f"{entry['column']} {entry['importance']:.3f}" for entry in document["told_apart_by"])
     return [*lines, f"Told apart by, loss of AUC without it: {', '.join(tellers) or '-'}"]
-
-
-def _say_units(units: Mapping[str, Sequence[float]] | None) -> list[str]:
-    if units is None:
-        return []
-    means = {name: sum(rows * share for rows, share in enumerate(shares, 1)) for name, shares in units.items()}
-    agree = sum(map(min, units["real"], units["synthetic"]))
-    return [
-        f"Rows of a unit: {means['real']:.2f} in the mean, synthetic {means['synthetic']:.2f}; agreement {agree:.3f}."
-    ]
 
 
 def _say_claim(document: Mapping[str, Any]) -> str:

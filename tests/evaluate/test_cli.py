@@ -223,7 +223,7 @@ def test_units_are_compared_by_their_number_of_rows_and_the_total_of_dates_is_re
     third = pytest.approx(1 / 3)
     units = json.loads((tmp_path / "scores.json").read_text())["units"]
     assert units == {"real": [third, third, third], "synthetic": [0.0, pytest.approx(2 / 3), third]}
-    assert "Rows of a unit: 2.00 in the mean, synthetic 2.33; agreement 0.667." in capsys.readouterr().out
+    assert "Units by their number of rows, agreement 0.667." in capsys.readouterr().out
     assert "Units by their number of rows" in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert cli.main([*files, "--weight", "day"]) == 2
     assert "--weight names 'day', which is no number" in capsys.readouterr().err
