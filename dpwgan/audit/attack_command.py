@@ -68,6 +68,10 @@ def run(arguments: argparse.Namespace) -> None:
     # Rows of one unit are alike: by a unit's other rows among those that stand for the population all seem to leak.
     for name in ("real", "holdout") if tables.schema.unit else ():
         table = getattr(tables, name)
+        if table.units is None:
+            raise UsageError(
+                f"the table {table.path!r} lacks the column of the specs' unit, of which one row is attacked"
+            )
         kept = table.units.choose(1, rng=np.random.default_rng(arguments.seed))
         tables = replace(tables, **{name: table.take(np.flatnonzero(kept))})
         sizes[name]["rows"] = int(kept.sum())

@@ -190,9 +190,7 @@ def read_claim(synthetic: str) -> tuple[dict[str, Any] | None, bool | None]:
     document = _read_object(path, "claim")
     output = document.get("output")
     named = output.get("sha256") if isinstance(output, dict) else None
-    if named is None:
-        return document, None
-    return document, digest_file(synthetic) == named
+    return document, None if named is None else digest_file(synthetic) == named
 
 
 def read_audit(path: str, synthetic: str) -> dict[str, Any]:

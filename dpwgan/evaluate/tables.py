@@ -219,7 +219,7 @@ def read_compared(
     book = RuleBook(schema.rules, {**codecs, **derived})
     try:
         source = open_table(path, schema)
-        unit = schema.unit if illegal == "refuse" or (schema.unit and schema.unit.written) else None
+        unit = schema.unit if schema.unit and schema.unit.name in source.header else None
         # What rows of a unit have in common is not checked.
         units = None if unit is None else read_units(source, replace(unit, shared=(), unique=())).units
     except DataError as error:

@@ -97,8 +97,7 @@ def _refuse_seconds(source: str | IO[bytes], schema: Schema) -> None:
     for field in fields:
         if schema.is_read(field.name) and getattr(field.type, "value_type", field.type) == pa.time32("s"):
             raise DataError(
-                f"Column {quote(field.name)}: times in whole seconds, which polars misreads: write them in "
-                "milliseconds or finer, or as text."
+                f"Column {quote(field.name)}: times in whole seconds, which polars misreads: write finer ones."
             )
 
 

@@ -96,6 +96,10 @@ def test_attack_takes_one_row_of_each_unit_for_by_the_others_of_its_unit_all_wou
         )
         assert found["tables"]["real"]["rows"] == (150 if unit else 600)
         assert found["attacks"][0]["headline"]["beats_baseline"] == beats
+    rows = [[str(unit), "5", "0"] for unit in range(100)]
+    unnamed = write_rows(tmp_path / "unnamed.csv", rows, header=["born", "place", "day"])
+    _, _, err = run("attack", tmp_path / "real.csv", unnamed, specs, "--holdout", unnamed, capfd=capfd)
+    assert "unnamed.csv' lacks the column of the specs' unit" in err
 
 
 def test_attack_gives_one_document_when_the_seed_is_the_same_whatever_else_is_played(files, capfd):
