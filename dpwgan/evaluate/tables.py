@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from dpwgan.errors import DataError
+from dpwgan.errors import DataError, UsageError
 from dpwgan.table.calendar import DAY, CalendarColumn, LaterColumn
 from dpwgan.table.codecs import MomentCodec, make_codec
 from dpwgan.table.codecs.codec import list_distinct, require
@@ -156,8 +156,10 @@ def read_tables(
 ) -> TableSet:
     """Reads the tables; rows of the synthetic one that the specs do not allow are left out and counted.
 
-    Raises: as `read_compared`.
+    Raises: as `read_compared`; UsageError if the hold-out is the real table, by which nothing would seem to leak.
     """
+    if holdout is not None and Path(holdout).resolve() == Path(real).resolve():
+        raise UsageError("the hold-out rows are the real table: take out rows that are not trained on")
     schema = discover_schema(real, specs)
     return TableSet(
         real=read_compared(real, schema, most=most, seed=seed),

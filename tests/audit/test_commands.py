@@ -102,6 +102,12 @@ def test_attack_takes_one_row_of_each_unit_for_by_the_others_of_its_unit_all_wou
     assert "unnamed.csv' lacks the column of the specs' unit" in err
 
 
+def test_hold_out_rows_are_refused_when_they_are_the_real_table(files, capfd):
+    code, _, err = run("attack", *tables(files)[:3], "--holdout", files["real"], capfd=capfd)
+    assert code == 2
+    assert "hold-out rows are the real table" in err
+
+
 def test_attack_gives_one_document_when_the_seed_is_the_same_whatever_else_is_played(files, capfd):
     def play(*options):
         document = measure("attack", *tables(files), "--rows", 50, *options, capfd=capfd)
@@ -115,8 +121,10 @@ def test_attack_gives_one_document_when_the_seed_is_the_same_whatever_else_is_pl
 
 def test_attack_plays_what_it_can_when_the_table_has_one_column(tmp_path, capfd):
     specs = write_specs(tmp_path / "specs.json", {"kind": SPECS["kind"]})
-    data = write_rows(tmp_path / "data.csv", [[str(n % 3)] for n in range(40)], header=["kind"])
-    document = measure("attack", data, data, specs, "--holdout", data, capfd=capfd)
+    data, more = (
+        write_rows(tmp_path / name, [[str(n % 3)] for n in range(40)], header=["kind"]) for name in ("a.csv", "b.csv")
+    )
+    document = measure("attack", data, data, specs, "--holdout", more, capfd=capfd)
     assert "membership by distance" in [attack["name"] for attack in document["attacks"]]
     assert "attribute inference" in [skipped["name"] for skipped in document["skipped"]]
 
