@@ -202,7 +202,6 @@ def read_compared(
 ) -> ComparedTable:
     """Reads a table as cells of the public binning: of more than `most` rows, so many that are drawn by the seed.
 
-
     With `illegal` "refuse" (real rows) the specs' own rules for cells outside the domain hold, and any other illegal
     cell ends the run; with "leave out" (synthetic rows) every illegal cell is counted and its row left out. What is
     counted is counted over all rows.
