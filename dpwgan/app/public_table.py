@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dpwgan.app.memory import BASE_BYTES, check_memory, choose_limit
@@ -12,6 +12,7 @@ from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.reader import open_table
 from dpwgan.table.schema import Schema, UndiscoveredColumn
 from dpwgan.table.stream import PIECE
+from dpwgan.table.units import read_units
 
 # Encoded, in groups, and one-hot for the counts of its pairs, in rows with weights and without.
 _BYTES_A_CELL = 48
@@ -55,6 +56,8 @@ def read_public_table(path: str | os.PathLike[str], schema: Schema, *, memory: i
         raise InputError(f"the public table {name!r} cannot be read: {say_why(error)}") from None
     try:
         table = open_table(name, schema)
+        if schema.unit is not None and schema.unit.has_sizes:
+            table = replace(read_units(table, schema.unit), records=table.records)
         needed = BASE_BYTES + _BYTES_A_CELL * table.records * len(table.header)
         check_memory(needed, limit=choose_limit(memory))
         rows = TableEncoder(schema, table.header).encode_pieces(table.pieces(), records=table.records)

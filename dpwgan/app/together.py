@@ -1,10 +1,11 @@
 """Rows of a fitted model put together into units, of forms that were released, each unit under one fresh name.
 
-Rows are drawn each by itself, as always, and a unit of five has five of them: so units are made by grouping rows. Rows
-are sorted by the columns that units share and cut into units of drawn forms: so many rows of each kind. Where the rows
-of one differ in these columns, they take the cells of one of them. Columns of few values come first in the order, so
-that what differs is a column of many values, and little: numbers are next to near ones. Where rows of a kind are too
-few or too many for the units next to them, some come twice or not at all. Forms do not hang on these columns.
+Rows are drawn each by itself, as always, and a unit of five has five of them: so units are made by grouping rows. Each
+row says how many rows its unit has. Rows are sorted by that and by the columns that units share, and cut into units of
+drawn forms: so many rows of each kind, the smallest first. Where the rows of one differ in these columns, they take the
+cells of one of them. Columns of few values come first in the order, so that what differs is a column of many values,
+and little: numbers are next to near ones. Where rows of a kind are too few or too many for the units next to them, some
+come twice or not at all. So how large units are hangs on these columns; of which kinds their rows are does not.
 Privacy: post-processing of releases.
 """
 
@@ -102,6 +103,8 @@ class UnitSource:
             forms, of = np.unique(left, axis=0, return_inverse=True)
             wanted, rows_of, rows_left = np.bincount(of.ravel()), forms.sum(axis=1), int(left.sum())
             tried = rng.permutation(np.tile(np.sort(of.ravel()), self._count_times(rows_left)))
+            # By size, as rows are: those of small units are drawn for them.
+            tried = tried[np.argsort(rows_of[tried], kind="stable")]
             sizes = rows_of[tried]
             rows = self._source.draw(int(sizes.sum()), first_record=0, draft=draft, rng=rng)
             draft = None
@@ -132,13 +135,13 @@ class UnitSource:
         self, rows: pl.DataFrame, units: Integers, *, rng: np.random.Generator
     ) -> tuple[pl.DataFrame, npt.NDArray[np.bool_]]:
         """The rows in units of these forms, one after the other, and which of these keep all rules."""
-        order, sizes = np.arange(rows.height), units.sum(axis=1)
+        sizes = units.sum(axis=1)
         starts, of_units = np.cumsum(sizes) - sizes, np.repeat(np.arange(len(sizes)), sizes)
         linked = self._unit.linked if self._unit.links else ()
-        values = self._encoder.read_values(rows, [*self._shared, *self._unique, *linked])
-        if self._shared:
-            by = sorted(self._shared, key=lambda name: values.get_column(name).n_unique())
-            order = values.select(pl.arg_sort_by(by, nulls_last=True)).to_series().to_numpy()
+        size = self._unit.size_column.name
+        values = self._encoder.read_values(rows, [size, *self._shared, *self._unique, *linked])
+        by = [size, *sorted(self._shared, key=lambda name: values.get_column(name).n_unique())]
+        order = values.select(pl.arg_sort_by(by, nulls_last=True, maintain_order=True)).to_series().to_numpy()
         kinds = read_kinds(rows, self._encoder.schema)
         order = order[_hand_out(kinds[order], units, rng=rng)]
         broken = np.zeros(len(order), np.bool_)
@@ -161,7 +164,9 @@ class UnitSource:
         self, values: pl.DataFrame, of_units: Integers, kinds: npt.NDArray[np.int32], *, rng: np.random.Generator
     ) -> Integers:
         """Which row each place takes, so that linked columns hang together. Rows lie in the order of units."""
-        unit, alike, keys = self._unit, kinds.astype(np.int64), None
+        unit, keys = self._unit, None
+        # Rows stay with units as large as theirs.
+        alike = kinds * (np.int64(unit.max_rows) + 1) + np.bincount(of_units)[of_units]
         columns = []
         for name, (bounds, told, shares) in zip(unit.linked, unit.links, strict=True):
             cells = PairCells(bounds=bounds, told=told, kinds=count_kinds(self._encoder.schema))

@@ -299,7 +299,7 @@ def list_tellers(telling: Telling) -> list[dict[str, Any]]:
 def _describe(table: ComparedTable, schema: Schema) -> dict[str, Any]:
     sampled = table.rows + table.illegal < table.records
     # A column that is compared in two parts, such as a datetime's day and time, is one.
-    columns = sum(isinstance(column, TrainedColumn) for column in schema.columns)
+    columns = sum(isinstance(column, TrainedColumn) and column.is_written for column in schema.columns)
     shape = {"rows": table.records, "compared": table.rows, "sampled": sampled, "columns": columns}
     return {"file": PurePath(table.path).name, **shape}
 

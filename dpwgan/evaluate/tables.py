@@ -33,6 +33,7 @@ from dpwgan.table.schema import (
     HigherColumn,
     NumericColumn,
     Schema,
+    SizeColumn,
     TrainedColumn,
     UndiscoveredColumn,
     name_part,
@@ -220,9 +221,10 @@ def read_compared(
     book = RuleBook(schema.rules, {**codecs, **derived})
     try:
         source = open_table(path, schema)
-        unit = schema.unit if schema.unit and schema.unit.name in source.header else None
-        # What rows of a unit have in common is not checked.
-        units = None if unit is None else read_units(source, replace(unit, shared=(), unique=())).units
+        unit = schema.unit
+        if unit is not None and unit.name in source.header:
+            # All rows, and what those of a unit have in common is not checked.
+            source = replace(read_units(source, replace(unit, shared=(), unique=())), records=source.records)
     except DataError as error:
         raise DataError(f"The table {str(path)!r} cannot be compared. {error}") from None
     drawn = np.ones(source.records, dtype=bool)
@@ -265,7 +267,7 @@ def read_compared(
         illegal=left_out,
         broken=tuple((column, rule, count) for (column, rule), count in findings.rows.items()),
         rules=tuple((rule.name, broken[rule.name]) for rule in book.rules),
-        units=units,
+        units=source.units,
         path=str(path),
     )
 
@@ -402,6 +404,7 @@ class _Buckets:
 _BINNINGS: dict[type[TrainedColumn], Callable[[Any], _Categories | _Numbers]] = {
     CategoricalColumn: _Categories,
     BooleanColumn: _Categories,
+    SizeColumn: _Categories,
     NumericColumn: _cut_numbers,
     HigherColumn: _cut_numbers,
     CalendarColumn: _cut_moments,

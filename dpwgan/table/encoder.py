@@ -29,6 +29,7 @@ from dpwgan.table.schema import (
     MemberColumn,
     Rule,
     Schema,
+    SizeColumn,
     UndiscoveredColumn,
 )
 from dpwgan.table.source import Piece, make_piece
@@ -53,6 +54,8 @@ class TableEncoder:
                 raise SpecsError(f"Column {quote(column.name)}: its list of cells is not discovered yet.")
         self.schema = schema
         self.header = tuple(filter(schema.is_written, header))
+        # What is decoded: until rows are put together into units they say how many rows theirs has.
+        self._drawn = (*self.header, *(column.name for column in schema.columns if isinstance(column, SizeColumn)))
         self.spans = lay_out_spans(schema)
         self._trained = make_codecs(schema.columns)
         self._derived = {
@@ -189,6 +192,7 @@ class TableEncoder:
     ) -> pl.DataFrame:
         """Writes encoded rows as cells in the order of the header: legal ones, whatever the numbers are.
 
+        Behind them is how many rows a row's unit has, where rows are still to be put together into units.
         Cells are text, of the type `pl.Enum` where the specs list them. Columns that are `known` are decoded already.
         `first_record` is the position of the first row in the whole output, where identifiers go on counting.
         `rng` is used for numbers drawn from bins.
@@ -201,7 +205,7 @@ class TableEncoder:
             cells[name] = members.make(np.ones(encoded.records, np.int64))
         for name, fixed in self._fixed.items():
             cells[name] = fixed.make(records=encoded.records)
-        return pl.DataFrame({name: cells[name] for name in self.header})
+        return pl.DataFrame({name: cells[name] for name in self._drawn})
 
     def decode_columns(
         self,
@@ -312,7 +316,7 @@ class TableEncoder:
         of_units = self._identifiers[unit.name].make(first_record=first_unit, records=len(sizes))
         names[unit.name] = of_units.gather(np.repeat(np.arange(len(sizes)), sizes))
         names |= {name: members.make(sizes) for name, members in self._members.items()}
-        return frame.with_columns(**names)
+        return frame.with_columns(**names).select(self.header)
 
     def exchange(
         self, into: EncodedTable, other: EncodedTable, names: Iterable[str], rows: npt.NDArray[np.bool_]
@@ -352,7 +356,7 @@ class TableEncoder:
 
         Raises: DpwganError, an internal error, naming column, rule and count of rows.
         """
-        if tuple(frame.columns) != self.header:
+        if tuple(frame.columns) not in (self.header, self._drawn):
             raise DpwganError("Internal error: the columns of the output are not those of the header.")
         codecs: Mapping[str, Codec] = {**self._readable, **self._identifiers, **self._members, **self._fixed}
         checked = {name: codecs[name].validate(frame) for name in self.schema.by_name if name in self.header}

@@ -524,9 +524,32 @@ class UnitColumn(IdentifierColumn, kind="unit"):
         return self.written and self.max_rows > 1
 
     @property
+    def size_column(self) -> "SizeColumn":
+        """The column of how many rows a unit has."""
+        return SizeColumn(name=name_part(self.name, "rows"), tokens=tuple(map(str, range(1, self.max_rows + 1))))
+
+    @property
     def has_kinds_once(self) -> bool:
         """Whether no two rows of a unit are of one kind."""
         return self.unique == (self.kind_of_row,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeColumn(CategoricalColumn, kind="size"):
+    """How many rows the unit of a row has: counted where units are read, and told by the rows of the output.
+
+    So what hangs on it is fitted, and units of each kind are as large as the table's.
+    """
+
+    @property
+    def is_read(self) -> bool:
+        """No: the input has no such column."""
+        return False
+
+    @property
+    def is_written(self) -> bool:
+        """No."""
+        return False
 
 
 @dataclass(frozen=True, kw_only=True)

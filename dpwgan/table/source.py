@@ -40,6 +40,10 @@ class Piece:
         """Those of the rows that are true here. Shapes: (records,)."""
         return replace(self, records=int(np.count_nonzero(rows)), parse=lambda: self.parse().filter(pl.Series(rows)))
 
+    def put(self, column: pl.Series) -> "Piece":
+        """The rows with one more column."""
+        return replace(self, parse=lambda: self.parse().with_columns(column))
+
 
 def make_piece(frame: pl.DataFrame) -> Piece:
     """Makes a piece of rows that are parsed already."""

@@ -18,7 +18,7 @@ import polars as pl
 from dpwgan.errors import DataError, quote
 from dpwgan.table.distinct import find_alike
 from dpwgan.table.findings import count_rows
-from dpwgan.table.schema import UnitColumn
+from dpwgan.table.schema import SizeColumn, UnitColumn
 from dpwgan.table.source import Piece, SourceTable
 
 Codes = npt.NDArray[np.int32]
@@ -122,7 +122,22 @@ def read_units(table: SourceTable, column: UnitColumn) -> SourceTable:
             f"Column{'s' * (len(unique) > 1)} {', '.join(map(quote, unique))}: alike in two rows of a unit, which the "
             f"specs say none are, in {len(np.unique(units.of_rows[alike])):,} of {len(units.sizes):,} units."
         )
-    return replace(table, records=units.count_kept(column.max_rows), units=units)
+    table = replace(table, records=units.count_kept(column.max_rows), units=units)
+    return _add_sizes(table, column.size_column, units) if column.has_sizes else table
+
+
+def _add_sizes(table: SourceTable, column: SizeColumn, units: Units) -> SourceTable:
+    """The table with a column of how many rows the unit of each row keeps, which hangs on the unit's own rows alone."""
+    kept = np.minimum(units.sizes, len(column.tokens)) - 1
+
+    def pieces() -> Iterator[Piece]:
+        first = 0
+        for piece in table.pieces():
+            own = kept[units.of_rows[first : first + piece.records]]
+            yield piece.put(pl.Series(column.name, column.tokens).gather(own))
+            first += piece.records
+
+    return replace(table, pieces=pieces, parts=())
 
 
 def _name_spelling(kind: pl.DataType | None) -> str:

@@ -4,6 +4,8 @@ import hashlib
 import os
 from unittest.mock import patch
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from dpwgan.app import public_table
@@ -34,6 +36,20 @@ def test_public_table_is_cited_and_costs_nothing(public, method):
     assert f"and a table of {len(make_frame().iloc[::2])} rows" in claim.document["summary"][-1]
     assert list(find_faults(claim)) == []
     assert "table" not in alone.document["public"]
+
+
+def test_public_rows_say_how_many_their_unit_has_as_private_ones_do(tmp_path):
+    specs = {
+        "unit": {"column": "house", "max_rows": 3},
+        "house": {"type": "integer", "uuid": True},
+        "x": {"type": "enum", "count": 2, "of": "unit"},
+    }
+    frame = pd.DataFrame({"house": np.repeat(np.arange(60), np.arange(60) % 5 + 1)})
+    frame["x"] = frame.house % 5 // 2 % 2
+    frame.to_csv(tmp_path / "public.csv", index=False)
+    synthesizer = Synthesizer(specs, 1.0, method="query-gan", public=tmp_path / "public.csv").fit(frame)
+    assert synthesizer.claim().document["public"]["table"]["records"] == 180
+    assert synthesizer.sample().columns.tolist() == ["house", "x"]
 
 
 def test_run_with_a_public_table_goes_on_under_the_same_one_only(public, tmp_path):

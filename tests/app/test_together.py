@@ -217,6 +217,29 @@ def test_units_have_no_more_rows_than_a_released_list_tells_apart():
     assert out.house.is_unique
 
 
+@pytest.mark.parametrize("linked", [{}, {"linked": ["age"]}], ids=["not linked", "linked"])
+@pytest.mark.parametrize("shared", [True, False], ids=["of the unit", "of rows"])
+def test_units_of_some_kind_are_as_large_as_the_tables(shared, linked, tmp_path):
+    frame = make_frame(4_000)
+    frame["county"] = frame.groupby("house").house.transform("size").to_numpy() % 3
+    specs = {**SPECS, **({} if shared else _without_of()), "unit": {**NAMED["unit"], **linked}}
+    synthesizer = Synthesizer(specs, 20.0, method="query-gan").fit(frame)
+    synthesizer.save(tmp_path / "model")
+    out = Synthesizer.load(tmp_path / "model").sample(12_000)
+    assert out.columns.tolist() == frame.columns.tolist()
+
+    def count(table: pd.DataFrame) -> Any:
+        size = table.groupby("house").house.transform("size").clip(upper=4)
+        return table.groupby([table.county, size]).size() / len(table)
+
+    kept = frame[frame.groupby("house").cumcount() < 4]
+    # The broken twin: sizes by chance.
+    by_chance = out.assign(county=np.random.default_rng(1).permutation(out.county))
+    off = [count(table).sub(count(kept), fill_value=0.0).abs().sum() / 2 for table in (out, by_chance)]
+    assert off[0] < 0.03
+    assert off[1] > 0.2
+
+
 @pytest.mark.parametrize("most", [1, 4])
 def test_places_and_sizes_are_those_of_units_of_the_output_and_never_read(most, tmp_path):
     roles = {"role": {"type": "enum", "values": ["head", "spouse", "other"]}}

@@ -221,8 +221,13 @@ def test_units_are_compared_by_their_number_of_rows_and_the_total_of_dates_is_re
     files = [str(tmp_path / name) for name in ("real.csv", "synthetic.csv", "specs.json")]
     assert cli.main([*files, "--json", str(tmp_path / "scores.json"), "--html", str(tmp_path / "report.html")]) == 0
     third = pytest.approx(1 / 3)
-    units = json.loads((tmp_path / "scores.json").read_text())["units"]
-    assert units == {"real": [third, third, third], "synthetic": [0.0, pytest.approx(2 / 3), third]}
+    document = json.loads((tmp_path / "scores.json").read_text())
+    # Rows are compared by how many their unit has as well: of seven two are of pairs in both, three of triples.
+    assert [(column["name"], column["agreement"]) for column in document["columns"]][1:] == [
+        ("id (rows)", pytest.approx(5 / 7))
+    ]
+    assert document["tables"]["real"]["columns"] == 1
+    assert document["units"] == {"real": [third, third, third], "synthetic": [0.0, pytest.approx(2 / 3), third]}
     assert "Units by their number of rows, agreement 0.667." in capsys.readouterr().out
     assert "Units by their number of rows" in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert cli.main([*files, "--weight", "day"]) == 2

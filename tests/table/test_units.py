@@ -66,6 +66,19 @@ def test_each_unit_keeps_its_share_of_rows_when_it_has_too_many(names, most, pie
     assert len(starts) == len(left) + 1
 
 
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_rows_say_how_many_their_unit_keeps_when_units_are_written(pieces):
+    unit = UnitColumn(name="name", max_rows=3, written=True)
+    table = read_units(_cut(pl.DataFrame({"name": list("abcbbcdbdd")}), pieces), unit)
+    sizes = dict(zip("abcd", "1323", strict=True))
+    for rows, count in ((table, 10), (keep_rows(table, 3, rng=np.random.default_rng(1)), 9)):
+        frame = pl.concat(rows.frames())
+        assert frame.height == count
+        assert frame.get_column("name (rows)").to_list() == [sizes[name] for name in frame.get_column("name")]
+    for other in (replace(unit, max_rows=1), replace(unit, written=False)):
+        assert pl.concat(read_units(make_table(pl.DataFrame({"name": ["a"]})), other).frames()).columns == ["name"]
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
 def test_each_unit_lies_with_one_worker_who_keeps_its_share_of_rows(size):
     names = [str(name) for name in np.random.default_rng(size).integers(0, 20, 90)]
@@ -190,6 +203,7 @@ def test_a_table_that_grew_is_refused():
         ({**UNIT, "max_rows": 0}, {}, "'max_rows' must be at least 1"),
         ({**UNIT, "maximum": 3}, {}, "unknown key 'maximum'"),
         ({**UNIT, "column": "age"}, {}, "'age', is listed as another type"),
+        (UNIT, {**NAMED, "person (rows)": AGE}, r"its number of rows is called 'person \(rows\)': rename the column"),
         (UNIT, {"person": {"type": "enum", "count": 2}}, "'person', is listed as"),
         (UNIT, {"rent": {**AGE, "of": "unit"}}, "list 'person' with \"uuid\": true"),
         (UNIT, {**NAMED, "rent": {"type": "drop", "of": "unit"}}, "'rent' is \"of\" it, and is not"),

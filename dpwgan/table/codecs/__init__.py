@@ -20,6 +20,7 @@ from dpwgan.table.schema import (
     FunctionColumn,
     HigherColumn,
     NumericColumn,
+    SizeColumn,
     TrainedColumn,
 )
 
@@ -41,6 +42,7 @@ __all__ = [
 
 _CODECS: dict[type[TrainedColumn], Callable[[Any], TrainedCodec]] = {
     CategoricalColumn: CategoricalCodec,
+    SizeColumn: CategoricalCodec,
     BooleanColumn: BooleanCodec,
     NumericColumn: lambda column: (NumberCodec if column.edges is None else BinCodec)(column),
     CalendarColumn: MomentCodec,

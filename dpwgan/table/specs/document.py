@@ -152,4 +152,6 @@ def survey_specs(
     ordered = (*(parsed[name] for name in columns if name in parsed), *([] if unit is None else [unit]))
     waived = tuple(name for name, given in keys.items() if given.waives_range)
     schema = Schema(columns=ordered, sha256=sha256, layout=None if problems.found else layout, waived=waived)
-    return add_rules(schema, rules, problems, folder=folder or Path()) if rules else schema
+    schema = add_rules(schema, rules, problems, folder=folder or Path()) if rules else schema
+    # Behind the rules, which cannot read it.
+    return replace(schema, columns=(*schema.columns, unit.size_column)) if unit and unit.has_sizes else schema

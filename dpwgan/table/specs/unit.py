@@ -75,6 +75,9 @@ def take_unit(
         kind_of_row=kind,
         linked=linked,
     )
+    size = unit.size_column.name
+    if unit.has_sizes and size in columns:
+        raise refuse_unit(f"its number of rows is called {quote(size)}: rename the column of that name")
     return {other: keys for other, keys in columns.items() if other not in (UNIT, name)}, unit
 
 
