@@ -12,7 +12,7 @@ left out would have told is missed too. Prints a line a K, epsilon and way: rows
 
 With `--of` rows by themselves are compared with rows put together into units that share these columns (units whose rows
 differ there are left out of the table), and medians are added: total variation of the numbers of rows a unit, released
-and written, against the units kept; the share of units that agree in these columns; and with `--kind` the total
+and written, against the units kept, and written beside each of these columns, on the mean; the share of units that agree in these columns; and with `--kind` the total
 variation of how many rows of each kind a unit has, also where the specs say that these are kept.
 """
 
@@ -114,6 +114,8 @@ def score(
     released = np.bincount(list_forms(synthesizer.schema).sum(axis=1), weights=unit.sizes)[1:]
     scores["sizes released"] = float(abs(real - released).sum()) / 2
     scores["sizes written"] = float(abs(real - sizes).sum()) / 2
+    beside = [measure_distance(*(count_sizes(own, name) for own in (kept, written))) for name in arguments.of]
+    scores["sizes beside columns"] = statistics.mean(beside) if beside else 0.0
     alike = (
         written.group_by(UNIT).agg(pl.col(arguments.of).n_unique()).select(pl.all_horizontal(pl.col(arguments.of) == 1))
     )
@@ -134,7 +136,19 @@ def compare_kinds(real: pl.DataFrame, written: pl.DataFrame, kind: str) -> float
         cells = frame.group_by(UNIT).agg(pl.col(kind).cast(pl.String).sort().str.join(" "))
         return cells.group_by(kind).agg(pl.len() / cells.height)
 
-    both = count(real).join(count(written), on=kind, how="full", coalesce=True).fill_null(0.0)
+    return measure_distance(count(real), count(written))
+
+
+def count_sizes(frame: pl.DataFrame, column: str) -> pl.DataFrame:
+    """The shares of units by their number of rows and a column that these share."""
+    units = frame.group_by(UNIT).agg(pl.col(column).first().cast(pl.String), pl.len().alias("rows"))
+    return units.group_by(column, "rows").agg(pl.len() / units.height)
+
+
+def measure_distance(real: pl.DataFrame, written: pl.DataFrame) -> float:
+    """The total variation of shares."""
+    on = [name for name in real.columns if name != "len"]
+    both = real.join(written, on=on, how="full", coalesce=True).fill_null(0.0)
     return float((both.get_column("len") - both.get_column("len_right")).abs().sum()) / 2
 
 

@@ -25,7 +25,7 @@ from dpwgan.marginals.mixture_sampler import Draft
 from dpwgan.privacy.randomness import branch
 from dpwgan.table.distinct import find_alike, tell_apart
 from dpwgan.table.encoder import TableEncoder
-from dpwgan.table.forms import count_kinds, list_forms, read_kinds
+from dpwgan.table.forms import count_kinds, fit_shares, list_forms, read_kinds
 from dpwgan.table.links import PairCells, link_rows, put_in_order
 from dpwgan.table.schema import UnitColumn
 from dpwgan.table.source import choose_step
@@ -43,6 +43,8 @@ _FEW_FOR_EACH, _FEW = 20, 1024
 _IN_VAIN = 1_000
 # Rows next to each other among which units take theirs.
 _NEAR = 4096
+# Rows by which it is counted how many are of each kind, and in units of each size.
+_TO_COUNT = 1 << 14
 
 
 def draw_chunks(
@@ -53,7 +55,8 @@ def draw_chunks(
     works: list[Callable[..., pl.DataFrame]]
     if unit is not None and unit.has_sizes:
         units = UnitSource(source, encoder, unit)
-        drawn = draw_forms(list_forms(encoder.schema), unit.sizes, rows, rng=rng)
+        forms = list_forms(encoder.schema)
+        drawn = draw_forms(forms, units.fit_shares(forms, rng=rng), rows, rng=rng)
         parts = [*cut_units(drawn, step=step)]
         sizes = [units.count_first(forms) for forms, _, _ in parts]
         works = [partial(units.draw, *part) for part in parts]
@@ -76,6 +79,24 @@ class UnitSource:
         self._shared, self._unique, self._unit = [*unit.shared], [*unit.unique], unit
         # Rows to choose from: of few hardly two are alike.
         self._least = choose_step(len(encoder.header)) // 2
+
+    def fit_shares(self, forms: Integers, *, rng: np.random.Generator) -> Sequence[float]:
+        """The shares of units of each form: as released, and with several kinds of rows as goes with these.
+
+        Shapes: (forms, kinds) to (forms,).
+        """
+        if forms.shape[1] == 1:
+            return self._unit.sizes
+        rows = self._source.draw(_TO_COUNT, first_record=0, rng=rng)
+        sizes = rows.get_column(self._unit.size_column.name).to_physical().to_numpy()
+        kinds = read_kinds(rows, self._encoder.schema)
+        fitted = fit_shares(
+            forms,
+            np.array(self._unit.sizes),
+            sizes=np.bincount(sizes, minlength=self._unit.max_rows).astype(np.float64),
+            kinds=np.bincount(kinds, minlength=forms.shape[1]).astype(np.float64),
+        )
+        return [*map(float, fitted)]
 
     def count_first(self, units: Integers) -> int:
         """How many rows are drawn at first for units of these forms: several times as many as few units have."""

@@ -22,6 +22,10 @@ from dpwgan.table.units import Codes, Places, Units
 _MOST_KINDS = 4
 # Combinations of cells up to which it is looked which forms a rule forbids.
 _MOST_COMBINATIONS = 1 << 18
+# How often shares are fitted, and a share that is next to none.
+_FITS, _TINY = 500, 1e-9
+
+Floats = npt.NDArray[np.float64]
 
 
 def list_forms(schema: Schema) -> Places:
@@ -82,6 +86,28 @@ def _list_cells(column: Column) -> list[str]:
     if written.high - written.low >= _MOST_COMBINATIONS:
         return []
     return [*column.listed, *written.write(np.arange(written.low, written.high + 1))]
+
+
+def fit_shares(forms: Places, shares: Floats, *, sizes: Floats, kinds: Floats) -> Floats:
+    """The shares of units of each form, changed as little as will do to go with rows.
+
+    Noise on many forms adds up. So rows of each kind are as many as rows by themselves have it, which are what units
+    are made of, and units of each size the mean of what forms and what rows say.
+    Shapes: (forms, kinds), (forms,); numbers of rows by the size of their unit (sizes,) and by their kind (kinds,), to
+      (forms,), of which the sum is 1.
+    Source: Deming and Stephan 1940; Darroch and Ratcliff 1972 (generalized iterative scaling).
+    """
+    counts, members, by_rows = forms.astype(np.float64), forms.sum(axis=1), sizes / np.arange(1, len(sizes) + 1)
+    by_forms = np.bincount(members - 1, shares, len(sizes))
+    units = (by_forms / by_forms.sum() + by_rows / by_rows.sum()) / 2
+    wanted = kinds / kinds.sum() * (units @ np.arange(1, len(sizes) + 1))
+    for _ in range(_FITS):
+        steps = np.log((wanted + _TINY) / (shares @ counts + _TINY))
+        shares = shares * np.exp(counts @ steps / len(sizes))
+        of_size = np.bincount(members - 1, shares, len(sizes))
+        shares = shares * (units / np.maximum(of_size, _TINY))[members - 1]
+    fitted: Floats = shares / shares.sum()
+    return fitted
 
 
 def read_kinds(frame: pl.DataFrame, schema: Schema) -> Codes:
