@@ -16,11 +16,8 @@ def round_up(value: float, *, digits: int) -> str:
     """Writes a proved bound with that many significant digits, never below what was proved."""
     written = f"{value:.{digits}g}"
     # A bound that was asked for in so few digits is written as it was asked for, whatever its double is in binary.
-    return written if float(written) == value else round_up_in_binary(value, digits=digits)
-
-
-def round_up_in_binary(value: float, *, digits: int) -> str:
-    """Writes the least decimal of that many digits that is not below the double's exact value: 1.001e-08 of 1e-08."""
+    if float(written) == value:
+        return written
     context = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING)
     return f"{float(context.create_decimal_from_float(value)):.{digits}g}"
 
