@@ -49,7 +49,6 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "dp-critic, formal": ("dp-critic", {"formal": True, "hidden_generator": (32,), **CRITIC, "steps": 20}),
     "dp-wgan, none": ("dp-wgan", {"anchor": "none", "hidden_generator": (32,), **CRITIC}),
     "dp-wgan, queries": ("dp-wgan", {**FIT, **CRITIC}),
-    "dp-wgan, moments": ("dp-wgan", {"anchor": "moments", "codes": 100, "fit_steps": 20, **CRITIC}),
 }
 TWINS: list[tuple[str, str]] = [
     ("independent", "noise halved"),
@@ -57,7 +56,6 @@ TWINS: list[tuple[str, str]] = [
     ("query-gan", "noise halved"),
     ("query-gan, one-layer", "noise halved"),
     ("query-gan, one-layer", "same noise twice"),
-    ("dp-wgan, moments", "noise halved"),
     ("dp-wgan, queries", "noise halved"),
     ("dp-gan", "noise halved"),
     ("dp-gan", "clipping per tensor"),

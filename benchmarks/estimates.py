@@ -25,7 +25,6 @@ from benchmarks.processes import CSV_TABLES, RUN, find_table, run_measured  # no
 TABLES = (*CSV_TABLES, "data.parquet", "data.npz")
 METHODS: dict[str, list[str]] = {
     "dp-wgan": [],
-    "dp-wgan moments": ["--anchor", "moments"],
     "dp-wgan none": ["--anchor", "none"],
     "query-gan": ["--method", "query-gan"],
     "query-gan one-layer": ["--method", "query-gan", "--oracle", "one-layer"],

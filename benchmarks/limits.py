@@ -10,7 +10,6 @@ no noise            every count is released exactly, so that nothing is merged a
                     expected; marginals are chosen as before, and codes are fitted as if the noise were a tenth
 no selection error  the marginal of the largest expected gain is always the one that is asked for
 neither             no noise and no selection error: what is left is what was not asked for
-all pairs, exactly  every two-way marginal without noise: what is left is three-way structure and the fit
 
 Prints a Markdown table, the median of the runs; a line of JSON a run goes to stderr.
 """
@@ -68,22 +67,11 @@ def without_selection_error() -> Any:
     return mock.patch.object(NoiseSource, "select", select)
 
 
-def with_all_pairs() -> Any:
-    """Takes all two-way marginals at once for those that are asked for one by one."""
-    lay_out = anchor_plan.lay_out_anchor
-
-    def lay_out_moments(*arguments: Any, **more: Any) -> Any:
-        return lay_out(*arguments, **{**more, "kind": "moments"})
-
-    return mock.patch("dpwgan.methods.query_gan.lay_out_anchor", lay_out_moments)
-
-
 PARTS: dict[str, tuple[Callable[[], Any], ...]] = {
     "as it is": (),
     "no noise": (without_noise,),
     "no selection error": (without_selection_error,),
     "neither": (without_noise, without_selection_error),
-    "all pairs, exactly": (without_noise, with_all_pairs),
 }
 
 

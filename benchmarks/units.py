@@ -12,8 +12,9 @@ left out would have told is missed too. Prints a line a K, epsilon and way: rows
 
 With `--of` rows by themselves are compared with rows put together into units that share these columns (units whose rows
 differ there are left out of the table), and medians are added: total variation of the numbers of rows a unit, released
-and written, against the units kept, and written beside each of these columns, on the mean; the share of units that agree in these columns; and with `--kind` the total
-variation of how many rows of each kind a unit has, also where the specs say that these are kept.
+and written, against the units kept, and written beside each of these columns, on the mean; the share of units that
+agree in these columns; and with `--kind` the total variation of how many rows of each kind a unit has, also where the
+specs say that these are kept.
 """
 
 import argparse

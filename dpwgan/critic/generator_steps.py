@@ -14,7 +14,7 @@ from dpwgan.critic.optimizers import Adam, PlainAscent, RmsProp, WeightAverage
 from dpwgan.critic.plan import TrainingDesign
 from dpwgan.critic.weights import Kept
 from dpwgan.marginals.loss import Probabilities, ReleasedLoss, sum_gradients
-from dpwgan.marginals.mixture import CodeGenerator, Mixture
+from dpwgan.marginals.mixture import Mixture
 
 # The value of the lecture that proposed it: gradients shrink as the generator gets close, and steps must not.
 _DECAY = 0.9
@@ -93,7 +93,7 @@ class AnchoredStep:
         self,
         *,
         critic: Any,
-        generator: CodeGenerator,
+        generator: Mixture,
         drawn: CodeTable,
         latents: CodeSource,
         plan: TrainingDesign,

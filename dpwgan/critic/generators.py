@@ -8,10 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from dpwgan.critic.device import compile_step
-from dpwgan.critic.optimizers import RmsProp
-from dpwgan.critic.weights import Kept
-from dpwgan.marginals.loss import Codes, Probabilities, see
 from dpwgan.table.encoded import Span
 
 # Uniform draws are kept away from 0 and 1 so that the double logarithm below stays finite in float32.
@@ -226,63 +222,3 @@ class CodeTable:
     def cells(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Draws the same rows as encoded ones. Shapes: as `rows`, to codes and numbers, (b, columns) each."""
         return draw_cells(tf.gather(self._logits, latents), uniforms, self._spans)
-
-
-_DECAY = 0.99
-_LATENT = 64
-
-
-class TensorMixture(Kept):
-    """Codes whose logits are the output of a perceptron for a fixed latent vector each, with or without a table's.
-
-    Privacy: sees released numbers alone.
-    Shapes: `logits` (codes, width), the table's first values; without `table` they only set the perceptron's bias.
-    """
-
-    def __init__(
-        self,
-        spans: Sequence[Span],
-        logits: npt.NDArray[np.float32],
-        *,
-        table: bool,
-        hidden: Sequence[int],
-        rng: np.random.Generator,
-    ) -> None:
-        """Draws latents and the perceptron's weights; `hidden` are the widths of its layers."""
-        self._spans = tuple(spans)
-        self._latents = tf.Variable(rng.standard_normal((len(logits), _LATENT), dtype=np.float32), trainable=False)
-        self._mlp = MlpGenerator(spans, latent=_LATENT, hidden=hidden, rng=rng)
-        self._table = tf.Variable(logits if table else np.zeros_like(logits), trainable=table)
-        if not table:
-            self._mlp.weights[-1].assign(logits.mean(axis=0))
-        self._weights = [*([self._table] if table else []), *self._mlp.weights]
-        self._optimizer = RmsProp(self._weights, decay=_DECAY)
-        self.variables = [*self._weights, self._latents, *self._optimizer.variables]
-        """Everything that training changed or drew: weights, fixed latents, the optimiser's memory."""
-        self._probabilities = compile_step(self._soften)
-        self._move = compile_step(
-            self._trace_move,
-            input_signature=[tf.TensorSpec(logits.shape, tf.float32), tf.TensorSpec([], tf.float32)],
-        )
-
-    def _soften(self) -> tf.Tensor:
-        logits = self._mlp.logits(self._latents) + self._table
-        return tf.concat([tf.nn.softmax(piece) for piece in split_spans(logits, self._spans)], axis=1)
-
-    def probabilities(self) -> Probabilities:
-        """Computes the distributions of all codes. Shapes: (codes, width)."""
-        values: Probabilities = self._probabilities().numpy()
-        return values
-
-    def see(self) -> Codes:
-        """The same, as losses see them."""
-        return see(self.probabilities())
-
-    def step(self, gradient: Probabilities, *, learning_rate: float) -> None:
-        """Takes one step against a gradient in the probabilities. Shapes: (codes, width)."""
-        self._move(tf.constant(gradient), tf.constant(learning_rate, tf.float32))
-
-    def _trace_move(self, gradient: tf.Tensor, learning_rate: tf.Tensor) -> None:
-        with tf.GradientTape() as tape:
-            surrogate = tf.reduce_sum(self._soften() * gradient)
-        self._optimizer.descend(tape.gradient(surrogate, self._weights), learning_rate)

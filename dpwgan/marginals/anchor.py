@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from dpwgan.marginals import comparison_questions, day_lifts
@@ -24,11 +23,10 @@ from dpwgan.marginals.comparisons import Comparisons, find_parents
 from dpwgan.marginals.day_lifts import DayLifts, ask_for_day_lifts, ask_for_first_day, pose_day_questions
 from dpwgan.marginals.details import Details, ask_for_details, find_codes
 from dpwgan.marginals.emptiness import find_empty
-from dpwgan.marginals.groups import Edge, GroupLayout, Marginal
+from dpwgan.marginals.groups import Edge, Marginal
 from dpwgan.marginals.loss import Probabilities, ReleasedLoss
-from dpwgan.marginals.mixture import CodeGenerator, FitProgress, Mixture, fit, fit_on
+from dpwgan.marginals.mixture import FitProgress, Mixture, fit, fit_on
 from dpwgan.marginals.mixture_sampler import MixtureSampler
-from dpwgan.marginals.pairs import MOMENTS_LABEL, measure_moments
 from dpwgan.marginals.queries import QueryDiscriminator
 from dpwgan.marginals.questions import Questions
 from dpwgan.marginals.rank_correlations import RankCorrelations, measure_correlations, rank_groups
@@ -58,7 +56,7 @@ class FittedAnchor:
 
     table: ReleasedTable
     losses: list[ReleasedLoss]
-    generator: CodeGenerator
+    generator: Mixture
     is_short: bool = False
     details: Details = field(default_factory=Details)
     day_lifts: DayLifts = field(default_factory=DayLifts)
@@ -106,16 +104,14 @@ def fit_anchor(
     rng: np.random.Generator,
     ledger: Ledger,
     progress: Progress,
-    make_generator: Callable[[GroupLayout, npt.NDArray[np.float32]], CodeGenerator] | None = None,
     public: EncodedTable | None = None,
     threads: int | None = 1,
     meanwhile: Callable[[], None] | None = None,
 ) -> FittedAnchor:
     """Measures one-ways and marginals, and fits the generator to them.
 
-    `make_generator` makes a generator of first logits; None takes a table of codes. `rng` draws the
-    first codes. `public` rows are a prior, where marginals are asked for. `threads`: at most so many cores are used;
-    None for all. `meanwhile`: what may be done beside the last fit, if there is a core for it.
+    `rng` draws the first codes. `public` rows are a prior, where marginals are asked for. `threads`: at most so many
+    cores are used; None for all. `meanwhile`: what may be done beside the last fit, if there is a core for it.
     Privacy: each release is charged before it reads rows; the rest is post-processing.
     Raises: PrivacyError from the ledger.
     """
@@ -158,24 +154,18 @@ def fit_anchor(
     # Where the first one says nothing of days, there are none but it.
     day_questions = design.day_questions if days.lifts else min(1, design.day_questions)
     questions = design.queries - details - day_questions - table.absence.asked
-    if design.kind == "queries":
-        logits = _play_rounds(
-            table,
-            design,
-            edges=min(design.edges, questions),
-            rounds=max(0, questions - design.edges),
-            codes=codes,
-            losses=losses,
-            rng=rng,
-            ledger=ledger,
-            tick=tick,
-            threads=threads,
-        )
-    else:
-        measure = partial(measure_moments, table.rows, measured=table.measured, records=table.records, ledger=ledger)
-        table.keep(MOMENTS_LABEL, ledger, measure)
-        logits = table.draw_codes(table.find_tree(), codes=codes, stddev=design.answer_stddev, rng=rng)
-    generator = Mixture(layout.sizes, logits) if make_generator is None else make_generator(layout, logits)
+    generator = _play_rounds(
+        table,
+        design,
+        edges=min(design.edges, questions),
+        rounds=max(0, questions - design.edges),
+        codes=codes,
+        losses=losses,
+        rng=rng,
+        ledger=ledger,
+        tick=tick,
+        threads=threads,
+    )
     fit_on(
         generator,
         losses,
@@ -261,12 +251,11 @@ def _play_rounds(
     ledger: Ledger,
     tick: FitProgress,
     threads: int | None,
-) -> npt.NDArray[np.float32]:
+) -> Mixture:
     """Asks for the tree, then for further marginals in turns, each time where codes fitted to all before are worst.
 
     `edges` are those of the tree, `rounds` how many come after. A turn that an earlier life of the run began, and lost,
     is left out.
-    Shapes: the codes' logits, (codes, width).
     """
     journal, settings, coarsening = ledger.journal, design.settings, table.coarsening
     discriminator = QueryDiscriminator(
@@ -308,4 +297,5 @@ def _play_rounds(
         fit(mixture, losses, steps=steps, learning_rate=rate, last_rate=rate, tick=tick, threads=threads)
         if journal.keeps:
             journal.keep("codes", {"logits": mixture.logits, "turn": np.array(number)})
-    return mixture.logits
+    mixture.forget()
+    return mixture

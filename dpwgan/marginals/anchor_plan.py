@@ -10,7 +10,6 @@ from dpwgan.marginals.comparison_questions import COMPARISON_ANSWER_LABEL, COMPA
 from dpwgan.marginals.day_lifts import MOST_COLUMNS, find_dates
 from dpwgan.marginals.merging import MOST_CELLS
 from dpwgan.marginals.one_ways import OneWayPlan, plan_one_ways
-from dpwgan.marginals.pairs import plan_moments
 from dpwgan.marginals.queries import ANSWER_SENSITIVITY, plan_queries
 from dpwgan.marginals.rank_correlations import has_order, plan_correlations
 from dpwgan.marginals.settings import AnchorSettings
@@ -22,7 +21,7 @@ from dpwgan.privacy.terms import AccountantChoice, Terms
 from dpwgan.table.encoded import TableShape
 from dpwgan.table.schema import WHOLE
 
-Kind = Literal["queries", "moments", "one-ways"]
+Kind = Literal["queries", "one-ways"]
 Noise = Literal["laplace", "gaussian"]
 
 ONE_WAYS_LABEL = "one-way counts"
@@ -243,7 +242,7 @@ class AnchorDesign:
     @property
     def one_ways_share(self) -> float:
         """The one-way counts' share of rho."""
-        return self.share if self.kind != "one-ways" and self.attributes > 1 else 1.0
+        return self.share if self.kind == "queries" and self.attributes > 1 else 1.0
 
     @property
     def one_ways_noise_multiplier(self) -> float:
@@ -276,19 +275,16 @@ class AnchorDesign:
 
     @property
     def answer_noise_multiplier(self) -> float:
-        """Noise of one answer, in counts; of the joint release for the moments; none is asked for beside one-ways."""
-        share = self._questions_share
+        """Noise of one answer, in counts; none is asked for beside one-ways alone."""
+        share = (1.0 - SELECTION_SHARE) * self._questions_share
         if share == 0.0:
             return math.inf
-        if self.kind == "queries":
-            share *= 1.0 - SELECTION_SHARE
         return self.scale * math.sqrt(self._cost_of_questions / share)
 
     @property
     def answer_stddev(self) -> float:
         """Stddev of the noise on a count of an answer, in counts."""
-        pairs = self.attributes * (self.attributes - 1) / 2
-        return self.answer_noise_multiplier * (ANSWER_SENSITIVITY if self.kind == "queries" else math.sqrt(pairs))
+        return self.answer_noise_multiplier * ANSWER_SENSITIVITY
 
     @property
     def information_weight(self) -> float:
@@ -303,8 +299,6 @@ class AnchorDesign:
         lines = self.one_way_plan.plan_releases(
             ONE_WAYS_LABEL, noise_multiplier=self.one_ways_noise_multiplier, pure=self.pure
         )
-        if self.kind == "moments" and self.attributes > 1:
-            lines.append(plan_moments(noise_multiplier=self.answer_noise_multiplier))
         if self.correlated:
             lines += plan_correlations(noise_multiplier=self.correlations_noise_multiplier)
         if self.queries:
@@ -370,7 +364,7 @@ class AnchorDesign:
         """Number of fit steps in all."""
         if self.kind == "one-ways" or self.attributes < 2:
             return 0
-        return (self.turns + 1) * self.turn_steps * (self.kind == "queries") + self.fit_steps
+        return (self.turns + 1) * self.turn_steps + self.fit_steps
 
     @property
     def cost(self) -> Cost:
@@ -390,7 +384,7 @@ class AnchorDesign:
             return one_ways
         width = max(2.0, self.likely_width)
         codes = self.choose_codes(round(width))
-        answers = self.queries * (width / self.attributes) ** 2 if self.kind == "queries" else width**2 / 2
+        answers = self.queries * (width / self.attributes) ** 2
         step_of_a_code = width * _SECONDS_A_CELL + answers * _SECONDS_AN_ANSWER
         stepping = codes * self.fit_ticks * step_of_a_code
         return one_ways + self.shape.records * self.attributes**2 * _SECONDS_A_PAIR + stepping
@@ -401,7 +395,8 @@ class AnchorDesign:
             return {"one_ways_noise_multiplier": self.one_ways_noise_multiplier}
         return {
             **{key: value for key, value in asdict(self.settings).items() if value is not None},
-            **({"rounds": self.rounds, "ways": self.ways} if self.kind == "queries" else {}),
+            "rounds": self.rounds,
+            "ways": self.ways,
             "fit_steps": self.fit_steps,
             "fit_learning_rate": self.fit_learning_rate,
             "information_weight": self.information_weight,

@@ -10,8 +10,6 @@ Probabilities = npt.NDArray[np.float32]
 """What a mixture generator says: (codes, width), one distribution an attribute and code, side by side."""
 Sums = npt.NDArray[np.float32]
 
-_LEAST = np.float32(1e-12)
-
 
 class Codes(NamedTuple):
     """Some of a generator's codes, or all, as losses see them: what one attribute has is one block of memory.
@@ -48,12 +46,6 @@ class ReleasedLoss(Protocol):
         Shapes: `means` (width,); `into` (width, codes), in C order.
         Units: of a loss of squared errors over the variance of their noise, halved and summed.
         """
-
-
-def see(probabilities: Probabilities) -> Codes:
-    """All codes of a generator. Shapes: (codes, width)."""
-    rows = np.ascontiguousarray(probabilities.T)
-    return Codes(rows, np.log(np.maximum(rows, _LEAST)), 1.0 / len(probabilities))
 
 
 def count_sums(losses: Iterable[ReleasedLoss], *, width: int) -> int:

@@ -6,7 +6,7 @@ records hold its dependence, the one along its branches included, and the fit ha
 Source: Chow and Liu 1968; McKenna, Miklau, Sheldon 2021, arXiv:2108.04978 (trees of noisy marginals).
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -43,16 +43,6 @@ class Forest:
         """Adds an edge."""
         old, new = self._part[edge[1]], self._part[edge[0]]
         self._part = [new if part == old else part for part in self._part]
-
-
-def find_strongest_tree(strengths: Mapping[Edge, float], *, attributes: int) -> list[Edge]:
-    """Finds the edges of the spanning tree (or forest) of largest total strength. Source: Kruskal 1956."""
-    forest, tree = Forest(attributes), []
-    for edge in sorted(strengths, key=lambda edge: (-strengths[edge], edge)):
-        if not forest.is_joined(edge):
-            forest.join(edge)
-            tree.append(edge)
-    return tree
 
 
 def draw_first_codes(

@@ -5,7 +5,6 @@ import itertools
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -28,25 +27,6 @@ _LEAST_APART = 1 << 23
 _MOST_MEANWHILE = 1 << 28
 # How often a checkpoint takes down the generator while it is fitted for the last time.
 _KEEPS = 10
-
-
-class CodeGenerator(Protocol):
-    """Anything that says, for each of its codes, how likely every group of every attribute is."""
-
-    def probabilities(self) -> Probabilities:
-        """The distributions of all codes. Shapes: (codes, width)."""
-
-    def see(self) -> Codes:
-        """The same, as losses see them; good until it is asked for again."""
-
-    def step(self, gradient: Probabilities, *, learning_rate: float) -> None:
-        """Moves against a gradient in the probabilities. Shapes: (codes, width)."""
-
-    def pack(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Weights and the optimiser's memory as arrays by name, for a checkpoint."""
-
-    def unpack(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
-        """Takes over what `pack` gave."""
 
 
 class Mixture:
@@ -154,7 +134,7 @@ class Mixture:
 
 
 def fit(
-    generator: CodeGenerator,
+    generator: Mixture,
     losses: Sequence[ReleasedLoss],
     *,
     steps: int,
@@ -174,8 +154,8 @@ def fit(
     Privacy: post-processing.
     """
     last = steps if last is None else last
-    halves = generator.cut() if isinstance(generator, Mixture) else []
-    parts: Sequence[CodeGenerator] = halves or [generator]
+    halves = generator.cut()
+    parts = halves or [generator]
     # Of the step before and of this one: who is ahead writes where nobody reads any more.
     sums = share_memory((2, len(parts), count_sums(losses, width=len(parts[0].see().rows))))
     here, ticked = os.getpid(), 0
@@ -205,12 +185,11 @@ def fit(
     work_side_by_side(work, parts=len(parts), apart=apart, meanwhile=meanwhile if cells <= _MOST_MEANWHILE else None)
     for _ in range(last - first - ticked):
         tick()
-    if isinstance(generator, Mixture):
-        generator.count_steps(last - first)
+    generator.count_steps(last - first)
 
 
 def fit_on(
-    generator: CodeGenerator,
+    generator: Mixture,
     losses: Sequence[ReleasedLoss],
     *,
     steps: int,

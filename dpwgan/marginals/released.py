@@ -19,7 +19,7 @@ from dpwgan.marginals.coarsening import CELLS, GROUPS, Coarsening, CoarseRows
 from dpwgan.marginals.forbidden import add_implied, find_kinds, find_zeros, leave_out, tie
 from dpwgan.marginals.groups import Edge, GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities
-from dpwgan.marginals.markov_tree import draw_first_codes, find_strongest_tree
+from dpwgan.marginals.markov_tree import draw_first_codes
 from dpwgan.marginals.measurements import GroupedRows, MeasuredMarginals, answer_marginal
 from dpwgan.marginals.merging import MOST_CELLS, coarsen
 from dpwgan.marginals.moves import Answers
@@ -112,16 +112,6 @@ class ReleasedTable:
                 found[pair] = self._project(pair).astype(np.float32)
                 missed += 1
         return found if missed else {}
-
-    def find_tree(self) -> list[Edge]:
-        """Finds the tree of measured pairs that hang together most."""
-
-        def measure(left: int, right: int) -> float:
-            independent = np.outer(self.shares[left], self.shares[right])
-            return float(np.abs(self._project((left, right)) - independent).sum())
-
-        strengths = {pair: measure(*pair) for pair in self._measured_pairs()}
-        return find_strongest_tree(strengths, attributes=self.layout.attributes)
 
     def draw_codes(
         self, tree: Sequence[Edge], *, codes: int, stddev: float, rng: np.random.Generator

@@ -1,7 +1,6 @@
 """The settings of the marginals and of the fit to them."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 from dpwgan.settings import MethodSettings, setting
 
@@ -34,7 +33,4 @@ class AnchorSettings(MethodSettings):
     fit_learning_rate: float = setting(0.1, "learning rate of that fit", above=0, at_most=10)
     information_weight: float | None = setting(
         None, "how much codes are kept from differing beyond what the answers ask", at_least=0, at_most=1_000
-    )
-    generator: Literal["codes", "mlp", "codes+mlp"] = setting(
-        "codes", "a table of codes, a perceptron over fixed codes, or both added (default: codes)"
     )

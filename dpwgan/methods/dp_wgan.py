@@ -29,7 +29,6 @@ from dpwgan.marginals.groups import lay_out_groups
 from dpwgan.marginals.measurements import GroupedRows
 from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.methods.base import Run, SharedMethod
-from dpwgan.methods.generators import choose_maker
 from dpwgan.methods.settings import ALONE, AnchoredSettings
 from dpwgan.plan import Cost, Plan
 from dpwgan.privacy.release import Release
@@ -109,7 +108,7 @@ def plan_anchored(shape: TableShape, terms: Terms, *, settings: AnchoredSettings
     anchor = lay_out_anchor(
         shape,
         terms,
-        kind="moments" if settings.anchor == "moments" else "queries",
+        kind="queries",
         settings=settings.fit,
         share=1.0 - settings.critic_share,
     )
@@ -175,7 +174,6 @@ class DpWgan(SharedMethod):
         anchor_ticks, critic_ticks = plan.anchor.fit_ticks, _TICKS_A_STEP * plan.critic.steps
         total = anchor_ticks + critic_ticks
         rng, ledger, progress = run.model, run.ledger, run.progress
-        make_generator = choose_maker(plan.anchor, run)
 
         def enter_device() -> None:
             from dpwgan.critic.device import on_device
@@ -184,7 +182,7 @@ class DpWgan(SharedMethod):
 
         # TensorFlow takes seconds to import: beside a fit, unless the device, or the threads of one that runs already,
         # may have to be refused before rows are read.
-        is_early = run.device == "gpu" or make_generator is not None or "tensorflow" in sys.modules
+        is_early = run.device == "gpu" or "tensorflow" in sys.modules
         with on_one_thread(), ExitStack() as stack:
             if is_early:
                 enter_device()
@@ -194,7 +192,6 @@ class DpWgan(SharedMethod):
                 rng=rng,
                 ledger=ledger,
                 progress=lambda done, of, epsilon: progress(done * anchor_ticks // of, total, epsilon),
-                make_generator=make_generator,
                 public=run.public,
                 threads=run.threads,
                 meanwhile=None if is_early else _import_networks,

@@ -17,7 +17,6 @@ from dpwgan.marginals.measurements import PAIRS, GroupedRows
 from dpwgan.marginals.mixture import Mixture, fit
 from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.methods.base import Run, SharedMethod
-from dpwgan.methods.generators import choose_maker
 from dpwgan.methods.published.one_hot_rows import ONE_HOT, OneHotRows
 from dpwgan.methods.published.one_layer import (
     WEIGHTS_LABEL,
@@ -154,7 +153,6 @@ class QueryGan(SharedMethod):
         """Plays the game and certifies its end. Privacy: every release is charged before. Raises: PrivacyError."""
         design = plan.design
         ledger, progress = run.ledger, run.progress
-        make_generator = choose_maker(design.anchor, run)
         # One-ways alone are no progress to show where networks follow.
         networks = design.settings.oracle == "one-layer"
         with on_one_thread():
@@ -164,7 +162,6 @@ class QueryGan(SharedMethod):
                 rng=run.model,
                 ledger=ledger,
                 progress=(lambda done, of, epsilon: None) if networks else progress,
-                make_generator=make_generator,
                 public=run.public,
                 threads=run.threads,
             )

@@ -34,10 +34,9 @@ class AnchoredSettings(MethodSettings):
 
     heading = CRITIC
 
-    anchor: Literal["queries", "moments", "none"] = setting(
+    anchor: Literal["queries", "none"] = setting(
         "queries",
-        "what holds the generator beside the critic: marginals asked for one at a time, all pairs at once, or nothing "
-        "(default: queries)",
+        "what holds the generator beside the critic: marginals asked for one at a time, or nothing (default: queries)",
     )
     critic_share: float = setting(0.005, "share of the budget that the critic gets beside an anchor", above=0, below=1)
     critic_weight: float = setting(

@@ -27,7 +27,7 @@ FORMAL = [
     for method, variants in METHODS.items()
     for variant, (tables, flags) in variants.items()
     for table in ("missing", "images")
-    if table in tables and "--no-guarantee" not in flags and variant not in ("reference", "codes+mlp", "label")
+    if table in tables and "--no-guarantee" not in flags and variant not in ("reference", "label")
 ]
 
 

@@ -1,7 +1,5 @@
 """Generators: heads, hard draws, and the mixture on TensorFlow."""
 
-import itertools
-
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -10,7 +8,6 @@ import tensorflow as tf
 from dpwgan.critic.generators import (
     CodeSource,
     CodeTable,
-    TensorMixture,
     _apply_head,
     draw_cells,
     draw_rows,
@@ -18,13 +15,9 @@ from dpwgan.critic.generators import (
 )
 from dpwgan.critic.rows import densify
 from dpwgan.marginals.groups import GroupLayout, lay_out_groups
-from dpwgan.marginals.measurements import MeasuredMarginals
-from dpwgan.marginals.mixture import Mixture, fit
-from dpwgan.marginals.views import Views
+from dpwgan.marginals.mixture import Mixture
 from dpwgan.table.encoded import EncodedTable
-from tests.counts import count_marginal
 from tests.critic.tables import make_encoded
-from tests.marginals.groups import loss_of, make_groups
 
 SPANS = make_encoded(1).spans
 WIDTH = sum(span.width for span in SPANS)
@@ -104,50 +97,10 @@ def test_cells_have_no_columns_when_spans_are_of_one_kind():
 SIZES = (3, 1, 4, 2)
 LAYOUT = GroupLayout(SIZES)
 GROUP_SPANS = lay_out_groups(["a", "b", "c", "d"], SIZES)
-KINDS = {"mlp": False, "codes+mlp": True}
 
 
 def make_logits(codes: int) -> npt.NDArray[np.float32]:
     return np.random.default_rng(1).standard_normal((codes, LAYOUT.width), dtype=np.float32)
-
-
-def make_mixture(kind: str) -> TensorMixture:
-    logits = make_logits(60)
-    return TensorMixture(GROUP_SPANS, logits, table=KINDS[kind], hidden=(16,), rng=np.random.default_rng(2))
-
-
-def test_probabilities_are_those_of_the_table_where_the_perceptron_says_nothing_yet():
-    mixture = make_mixture("codes+mlp")
-    for weight in mixture._mlp.weights:
-        weight.assign(tf.zeros_like(weight))
-    expected = Mixture(SIZES, make_logits(60)).probabilities()
-    assert mixture.probabilities() == pytest.approx(expected, abs=1e-6)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_probabilities_add_to_one_when_the_generator_is_of_any_kind(kind):
-    probabilities = make_mixture(kind).probabilities()
-    assert probabilities.shape == (60, LAYOUT.width)
-    for attribute in range(len(SIZES)):
-        assert probabilities[:, LAYOUT.get_slice(attribute)].sum(axis=1) == pytest.approx(np.ones(60), abs=1e-5)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_fit_lowers_the_loss_when_the_generator_is_of_any_kind(kind):
-    groups = make_groups(500, sizes=SIZES, seed=3)
-    measured = MeasuredMarginals(Views(LAYOUT))
-    for pair in itertools.combinations(range(len(SIZES)), 2):
-        measured.add(pair, count_marginal(groups, pair, LAYOUT) / 500, stddev=0.01)
-    mixture = make_mixture(kind)
-    before = loss_of(measured, mixture.probabilities())
-    fit(mixture, [measured], steps=200, learning_rate=0.05, last_rate=0.005)
-    assert loss_of(measured, mixture.probabilities()) < before / 20
-
-
-def test_perceptron_starts_at_the_mean_of_the_logits_when_it_is_alone():
-    logits = make_logits(60)
-    expected = Mixture(SIZES, logits.mean(axis=0, keepdims=True)).probabilities()
-    assert make_mixture("mlp").probabilities() == pytest.approx(np.repeat(expected, 60, axis=0), abs=0.1)
 
 
 def test_rows_are_one_hot_and_follow_their_codes_when_drawn():

@@ -21,11 +21,9 @@ CRITIC = ("--steps", "3", "--batch-size", "8", "--hidden-critic", "8")
 FIT = ("--fit-steps", "20", "--codes", "16")
 METHODS: dict[str, tuple[str, ...]] = {
     "dp-wgan": ("--rounds", "2", *CRITIC, *FIT),
-    "dp-wgan-moments": ("--anchor", "moments", *CRITIC, *FIT),
     "dp-wgan-alone": ("--anchor", "none", *CRITIC, "--hidden-generator", "8", "--latent", "4"),
     "query-gan": ("--method", "query-gan", "--rounds", "2", *FIT),
     "query-gan-3-ways": ("--method", "query-gan", "--rounds", "4", "--ways", "3", *FIT),
-    "query-gan-mlp": ("--method", "query-gan", "--rounds", "1", "--generator", "codes+mlp", *FIT),
     "query-gan-one-layer": ("--method", "query-gan", "--oracle", "one-layer", "--rounds", "1", "--codes", "16"),
     "dp-gan": ("--method", "dp-gan", *CRITIC, "--hidden-generator", "8", "--latent", "4"),
     "ron-dp-gan": ("--method", "ron-dp-gan", *CRITIC, "--hidden-generator", "8"),

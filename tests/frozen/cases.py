@@ -34,14 +34,12 @@ _PLAIN = ("--no-guarantee", "--private-part", "generator", "--steps", "2", *_HID
 METHODS: Mapping[str, Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "dp-wgan": {
         "queries": (TABLES, ("--rounds", "2", *_CRITIC, *_FIT)),
-        "moments": (TABLES, ("--anchor", "moments", *_CRITIC, *_FIT)),
         "none": (TABLES, ("--anchor", "none", *_CRITIC, *_HIDDEN, *_LATENT)),
         "reference": (("missing",), ("--anchor", "none", "--engine", "reference", *_CRITIC, *_HIDDEN, *_LATENT)),
     },
     "query-gan": {
         "marginals": (TABLES, ("--rounds", "2", *_FIT)),
         "three-way": (("rand-hie",), ("--rounds", "3", "--ways", "3", *_FIT)),
-        "codes+mlp": (("missing",), ("--rounds", "1", "--generator", "codes+mlp", *_FIT)),
         "one-layer": (TABLES, ("--oracle", "one-layer", "--rounds", "1", "--codes", "16")),
     },
     "independent": {"": ((*ALL, "lists"), ())},

@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.marginals.groups import Marginal
-from dpwgan.marginals.loss import add_gradients, add_up, count_sums, see
+from dpwgan.marginals.loss import add_gradients, add_up, count_sums
 from dpwgan.marginals.measurements import MeasuredMarginals
 from dpwgan.marginals.views import Views
-from tests.marginals.groups import Floats, answer_by_loop
+from tests.marginals.groups import Floats, answer_by_loop, see
 
 Said = Mapping[Marginal, tuple[Floats, Floats]]
 """Of each marginal of views the shares that were answered, and the stddev of each."""

@@ -11,7 +11,7 @@ from scipy import special
 from dpwgan.marginals.coarsening import CELLS, AttributeGroups, Coarsening, CoarseRows
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.layout import lay_out_attributes
-from dpwgan.marginals.loss import Probabilities, ReleasedLoss, see, sum_gradients
+from dpwgan.marginals.loss import Codes, Probabilities, ReleasedLoss, sum_gradients
 from dpwgan.marginals.measurements import MeasuredMarginals, answer_marginal
 from dpwgan.marginals.mixture import Mixture
 from dpwgan.table.encoded import EncodedTable, Span
@@ -121,6 +121,12 @@ def find_slope(value: Callable[[Floats], float], at: Floats, *, step: float = 1e
         change[place] = step
         slope[place] = (value(at + change) - value(at - change)) / (2 * step)
     return slope
+
+
+def see(probabilities: Probabilities) -> Codes:
+    """All codes of a generator. Shapes: (codes, width)."""
+    rows = np.ascontiguousarray(probabilities.T)
+    return Codes(rows, np.log(np.maximum(rows, np.float32(1e-12))), 1.0 / len(probabilities))
 
 
 def loss_of(measured: MeasuredMarginals, probabilities: npt.NDArray[np.floating]) -> float:

@@ -26,7 +26,6 @@ from dpwgan.marginals.day_lifts import DayLifts
 from dpwgan.marginals.details import Details
 from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.mixture_sampler import MixtureSampler
-from dpwgan.marginals.pairs import MOMENTS_LABEL
 from dpwgan.marginals.queries import ANSWER_LABEL, SELECTION_LABEL
 from dpwgan.marginals.rank_correlations import CORRELATIONS_LABEL, NORMS_LABEL
 from dpwgan.plan import Plan
@@ -45,7 +44,7 @@ from tests.plans import make_terms
 from tests.rows import hold
 
 ZERO_OUT = NeighboringRelation.ZERO_OUT
-KINDS: tuple[Kind, ...] = ("queries", "moments", "one-ways")
+KINDS: tuple[Kind, ...] = ("queries", "one-ways")
 FAST = AnchorSettings(rounds=3, codes=40, fit_steps=8)
 
 
@@ -99,7 +98,6 @@ def test_lines_are_those_of_the_kind_when_reserved():
         plan = make_plan(lone, kind=kind)
         assert [release.label for release in plan.releases] == [ONE_WAYS_LABEL]
         assert len(fit(lone, plan).generator.probabilities()) == 1
-    assert lines["moments"] == {ONE_WAYS_LABEL: 1, MOMENTS_LABEL: 1}
     questions = len(NARROW) - 1 + 3
     assert lines["queries"] == {ONE_WAYS_LABEL: 1, SELECTION_LABEL: questions, ANSWER_LABEL: questions}
     assert make_plan(encoded, epsilon=0.05).design.queries == 2 + 3
@@ -335,8 +333,7 @@ def test_codes_are_told_apart_only_where_public_facts_say_that_it_can_pay(monkey
     number = replace(strong.one_way_plan.attributes[0], codes=0, levels=24)
     others = replace(strong.one_way_plan, attributes=(number, *strong.one_way_plan.attributes[1:]))
     assert anchor_plan._choose_detailed(replace(strong, one_way_plan=others)) == (1,)
-    for kind in ("moments", "one-ways"):
-        assert not make_plan(encoded, kind=kind, epsilon=30.0, settings=rounds).design.details
+    assert not make_plan(encoded, kind="one-ways", epsilon=30.0, settings=rounds).design.details
 
 
 def make_pay(records: int = 1_000) -> EncodedTable:
@@ -383,8 +380,7 @@ def test_numbers_are_compared_only_where_public_facts_say_that_there_is_somethin
         make_plan(encoded, epsilon=10.0, settings=AnchorSettings(rounds=3, codes=codes)).design for codes in (40, 10**6)
     )
     assert (long.is_short, long.compared, short.is_short, short.compared) == (False, (0, 1), True, ())
-    for kind in ("moments", "one-ways"):
-        assert not make_plan(encoded, kind=kind, epsilon=10.0).design.compared
+    assert not make_plan(encoded, kind="one-ways", epsilon=10.0).design.compared
     few = NumericColumn(name="few", minimum=0, maximum=127, integer=True)
     for columns in ([few, replace(few, name="fewer"), *NARROW[:2]], [replace(few, maximum=999), few, *NARROW[:2]]):
         assert not make_plan(make_table(300, columns=columns), epsilon=10.0).design.compared
@@ -504,13 +500,12 @@ def test_information_weight_is_public_and_follows_the_strength_when_none_is_aske
     assert large.information_weight * large.answer_stddev == pytest.approx(2.0)
 
 
-@pytest.mark.parametrize("kind", ["queries", "moments"])
-def test_codes_know_less_of_columns_when_information_weighs_more(kind):
+def test_codes_know_less_of_columns_when_information_weighs_more():
     encoded = make_table(400)
     knowledge = []
     for weight in (0.0, 0.3):
         settings = replace(FAST, information_weight=weight, fit_steps=100)
-        fitted = fit(encoded, make_plan(encoded, kind=kind, settings=settings))
+        fitted = fit(encoded, make_plan(encoded, settings=settings))
         knowledge.append(add_up_information(fitted.generator.probabilities(), fitted.table.measured.views.own))
     assert knowledge[1] < 0.5 * knowledge[0]
 
@@ -584,7 +579,6 @@ def test_columns_are_correlated_only_where_public_facts_say_that_it_pays(monkeyp
         return make_plan(replace(shape, records=records), epsilon=epsilon, **more).design
 
     assert [len(find(records).correlated) for records in (200, 3_000, 30_000)] == [0, 40, 40]
-    assert not find(kind="moments").correlated
     assert not find(kind="one-ways").correlated
     # As many questions as a third of the pairs, which count half, say what there is to say.
     rounds = math.comb(40, 2) // 6 - find().edges

@@ -5,15 +5,13 @@ import itertools
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dpwgan.marginals.absence import Absence
 from dpwgan.marginals.groups import Edge, GroupLayout
-from dpwgan.marginals.markov_tree import Forest, draw_first_codes, find_strongest_tree
+from dpwgan.marginals.markov_tree import Forest, draw_first_codes
 from dpwgan.marginals.mixture import Mixture
 from tests.counts import count_marginal
-from tests.marginals.groups import are_joined, make_groups
+from tests.marginals.groups import make_groups
 
 Floats = npt.NDArray[np.float64]
 
@@ -25,26 +23,6 @@ def test_forest_says_who_is_joined_when_edges_are_added():
         forest.join(edge)
     assert all(forest.is_joined(edge) for edge in itertools.combinations(range(4), 2))
     assert not any(forest.is_joined((attribute, 4)) for attribute in range(4))
-
-
-@settings(max_examples=30)
-@given(st.integers(2, 5), st.integers(0, 2**31))
-def test_tree_is_the_strongest_of_all_when_every_one_is_tried(attributes, seed):
-    pairs = list(itertools.combinations(range(attributes), 2))
-    strengths = dict(zip(pairs, np.random.default_rng(seed).normal(size=len(pairs)).tolist(), strict=True))
-    tree = find_strongest_tree(strengths, attributes=attributes)
-    best = max(
-        sum(strengths[edge] for edge in edges)
-        for edges in itertools.combinations(pairs, attributes - 1)
-        if are_joined(range(attributes), edges)
-    )
-    assert are_joined(range(attributes), tree)
-    assert sum(strengths[edge] for edge in tree) == pytest.approx(best)
-
-
-def test_forest_is_what_is_left_when_pairs_do_not_reach_everything():
-    assert find_strongest_tree({(0, 1): 1.0, (2, 3): 2.0}, attributes=5) == [(2, 3), (0, 1)]
-    assert find_strongest_tree({}, attributes=1) == []
 
 
 def make_tree() -> tuple[GroupLayout, list[Edge], list[Floats], dict[Edge, Floats]]:

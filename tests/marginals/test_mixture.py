@@ -9,12 +9,12 @@ import pytest
 from dpwgan.marginals import mixture as mixture_module
 from dpwgan.marginals.code_information import CodeInformation
 from dpwgan.marginals.groups import GroupLayout
-from dpwgan.marginals.loss import Codes, Probabilities, Sums, see
+from dpwgan.marginals.loss import Codes, Probabilities, Sums
 from dpwgan.marginals.measurements import MeasuredMarginals, answer_pairs
 from dpwgan.marginals.mixture import fit
 from dpwgan.marginals.views import Views
 from tests.counts import count_marginal
-from tests.marginals.groups import find_slope, make_groups, make_mixture
+from tests.marginals.groups import find_slope, make_groups, make_mixture, see
 
 SIZES = (3, 1, 4, 2)
 LAYOUT = GroupLayout(SIZES)
@@ -138,6 +138,13 @@ def test_fit_adds_losses_and_lowers_its_rate_when_there_are_several():
 
         def __init__(self) -> None:
             self.told: list[tuple[float, float]] = []
+            self.logits = np.zeros((2, 3))
+
+        def cut(self) -> "list[Recorder]":
+            return [self]
+
+        def count_steps(self, steps: int) -> None:
+            """Not of interest here."""
 
         def see(self) -> Codes:
             return see(np.full((2, 3), 0.5, np.float32))

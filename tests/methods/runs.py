@@ -31,13 +31,8 @@ FAST_NETWORKS: dict[str, Any] = {"rounds": 2, "codes": 40}
 
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "dp-wgan, queries": ("dp-wgan", {"rounds": 1, **_ANCHORED}),
-    "dp-wgan, mlp": ("dp-wgan", {"rounds": 1, "generator": "mlp", **_ANCHORED}),
-    "dp-wgan, codes+mlp": ("dp-wgan", {"rounds": 1, "generator": "codes+mlp", **_ANCHORED}),
-    "dp-wgan, moments": ("dp-wgan", {"anchor": "moments", **_ANCHORED}),
     "dp-wgan, none": ("dp-wgan", {"anchor": "none", "latent": 4, **_STEPS}),
     "query-gan, codes": ("query-gan", {}),
-    "query-gan, mlp": ("query-gan", {"generator": "mlp"}),
-    "query-gan, codes+mlp": ("query-gan", {"generator": "codes+mlp"}),
     "query-gan, one-layer": ("query-gan", {"oracle": "one-layer"}),
     "independent": ("independent", {}),
     "ron-gauss, laplace": ("ron-gauss", {}),

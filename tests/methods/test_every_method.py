@@ -66,7 +66,7 @@ FORMAL = [name for name in VARIANTS if not name.endswith("published") and name !
 SHIPPED = [
     (variant, table)
     for variant in FORMAL
-    if "mlp" not in variant and variant != "ron-gauss, laplace"
+    if variant != "ron-gauss, laplace"
     for table in ("every kind", "images")
     if table == "every kind" or VARIANTS[variant][0] in OF_IMAGES
 ]
@@ -146,7 +146,7 @@ def test_rows_are_legal_and_what_was_planned_is_charged_when_a_method_runs(varia
         refuse_damaged(tmp_path, has_prior=variant.startswith("ron-dp-gan"))
 
 
-@pytest.mark.parametrize("variant", [name for name in FORMAL if "mlp" not in name and is_short(name)])
+@pytest.mark.parametrize("variant", [name for name in FORMAL if is_short(name)])
 def test_fit_stops_before_a_release_when_it_was_spent(variant):
     encoded, shape = TABLES["images" if VARIANTS[variant][0] == "ron-gauss" else "every kind"]
     plan = make_variant(variant, shape)
@@ -176,7 +176,7 @@ def test_no_guarantee_is_opened_when_a_method_has_none(variant):
 @pytest.mark.parametrize("method", METHODS)
 def test_claim_is_no_more_than_was_asked_for_when_a_method_is_planned(method, relation, epsilon):
     shape = replace(TABLES["every kind"][1], records=3_000)
-    for variant in (name for name in FORMAL if VARIANTS[name][0] == method and "mlp" not in name):
+    for variant in (name for name in FORMAL if VARIANTS[name][0] == method):
         for rule in ("moments", *(["amortized"] if epsilon == 1.0 else [])):
             plan = make_variant(variant, shape, epsilon=epsilon, relation=relation, rule=rule)
             guarantee = reserve(plan).guarantee()
@@ -225,7 +225,7 @@ def test_total_is_that_of_other_formulas_when_accounted_by_moments(variant, tabl
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("variant", [name for name in FORMAL if "mlp" not in name])
+@pytest.mark.parametrize("variant", FORMAL)
 @settings(max_examples=5)
 @given(
     records=st.integers(100, 10**6),
@@ -243,7 +243,7 @@ def test_releases_are_those_that_the_noise_was_calibrated_for(variant, records, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("variant", [name for name in VARIANTS if "mlp" not in name])
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_plan_says_what_it_costs_when_asked(variant):
     method, _ = VARIANTS[variant]
     for table in ("every kind", *(["images"] if method in OF_IMAGES else [])):
@@ -271,7 +271,6 @@ def test_setting_is_refused_by_name_when_it_is_another_methods(method):
         ("query-gan", {"oracle": "one-layer", "ways": 3}, "ways"),
         ("query-gan", {"oracle": "one-layer", "fit_steps": 3}, "fit-steps"),
         ("query-gan", {"oracle": "one-layer", "most_cells": 3}, "most-cells"),
-        ("query-gan", {"oracle": "one-layer", "generator": 3}, "generator"),
         ("dp-gan", {"prior_share": 0.5}, "prior-share"),
         ("dp-gan", {"private_part": "generator", "l2_clip_norm": 1.0}, "clip-norm: as published"),
         ("dp-gan", {"private_part": "generator", "projection_dimension": 3}, "projection-dimension"),

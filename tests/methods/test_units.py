@@ -26,9 +26,7 @@ from tests.rows import make_run
 
 ROWS = [1, 2, 5, 20]
 # Whatever releases more than steps of a critic.
-COUNTING = [
-    name for name in FORMAL if not name.endswith(("mlp", "none")) and VARIANTS[name][0] not in ("dp-gan", "dp-critic")
-]
+COUNTING = [name for name in FORMAL if not name.endswith("none") and VARIANTS[name][0] not in ("dp-gan", "dp-critic")]
 
 
 class Over(Exception):
@@ -107,11 +105,7 @@ def test_a_unit_moves_all_that_is_released_by_its_sensitivity_at_most(variant, r
 
 @pytest.mark.parametrize(
     "variant",
-    [
-        pytest.param(name, marks=() if name == "independent" else pytest.mark.slow)
-        for name in FORMAL
-        if "mlp" not in name
-    ],
+    [pytest.param(name, marks=() if name == "independent" else pytest.mark.slow) for name in FORMAL],
 )
 @pytest.mark.parametrize("relation", NeighboringRelation)
 def test_releases_are_those_that_noise_was_calibrated_for_when_a_unit_has_rows(variant, relation):

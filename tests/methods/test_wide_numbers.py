@@ -16,7 +16,6 @@ WAYS = [
     ("query-gan", {"fit_steps": 20}),
     ("ron-gauss", {}),
     pytest.param("dp-wgan", {"steps": 2}, marks=pytest.mark.slow),
-    pytest.param("dp-wgan", {"anchor": "moments", "steps": 2}, marks=pytest.mark.slow),
     pytest.param("ron-dp-gan", {"steps": 2}, marks=pytest.mark.slow),
 ]
 

@@ -25,7 +25,6 @@ _IMAGES: dict[str, Any] = {"hidden_generator": (8,), "latent": 4}
 
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "dp-wgan, queries": ("dp-wgan", {"rounds": 2, **_FIT, **_CRITIC}),
-    "dp-wgan, moments": ("dp-wgan", {"anchor": "moments", **_FIT, **_CRITIC}),
     "dp-wgan, none": ("dp-wgan", {"anchor": "none", "hidden_generator": (8,), "latent": 4, **_CRITIC}),
     "dp-gan": ("dp-gan", {"hidden_generator": (8,), "latent": 4, **_CRITIC}),
     # A small discriminator and a small clip, so that the canary is clipped, and loud, in every step.
