@@ -85,9 +85,10 @@ class UnitSource:
 
         Shapes: (forms, kinds) to (forms,).
         """
-        if forms.shape[1] == 1:
+        # Rows know how many there were in their unit before a rule dropped some, and forms how many are left.
+        if forms.shape[1] == 1 or self._encoder.schema.drops_rows:
             return self._unit.sizes
-        rows = self._source.draw(_TO_COUNT, first_record=0, rng=rng)
+        rows = self._source.draw(_FEW if self._source.leaves_out else _TO_COUNT, first_record=0, rng=rng)
         sizes = rows.get_column(self._unit.size_column.name).to_physical().to_numpy()
         kinds = read_kinds(rows, self._encoder.schema)
         fitted = fit_shares(

@@ -297,11 +297,15 @@ def test_no_unit_has_kinds_that_go_with_no_cells_of_its_own_columns(caplog):
         )
 
 
-def test_units_are_as_large_as_those_of_the_rows_that_no_rule_drops():
+@pytest.mark.parametrize("kind", [{}, {"kind": "role"}], ids=["of one kind", "of kinds"])
+def test_units_are_as_large_as_those_of_the_rows_that_no_rule_drops(kind):
     rules = [*SPECS["rules"], {"sql": "age < 40", "violations": "drop"}]
     frame = make_frame(4_000)
     frame = frame[frame.groupby("house").cumcount() < 4]
-    out = fit({**SPECS, "rules": rules}, frame=frame).sample(20_000)
+    frame["role"] = np.where(frame.age % 2, "odd", "even")
+    roles = {"role": {"type": "enum", "values": ["odd", "even"]}}
+    unit = {"unit": {**NAMED["unit"], **kind}}
+    out = fit({**SPECS, **roles, **unit, "rules": rules}, frame=frame).sample(20_000)
     # A fifth of all units have no row left.
     np.testing.assert_allclose(find_shares(out.house), find_shares(frame[frame.age < 40].house), atol=0.02)
     assert np.abs(find_shares(frame.house) - find_shares(out.house)).max() > 0.2
