@@ -20,10 +20,11 @@ from dpwgan.methods.base import FittedSynthesizer
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.randomness import branch, make_choice_stream
 from dpwgan.privacy.unit_counts import LINKS_LABEL
+from dpwgan.table.calendar import CalendarColumn
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.findings import Findings
 from dpwgan.table.forms import count_kinds, read_kinds
-from dpwgan.table.links import PairCells, choose_cells, count_links, put_in_order
+from dpwgan.table.links import PairCells, choose_cells, choose_days, count_links, put_in_order
 from dpwgan.table.schema import CategoricalColumn, UnitColumn
 from dpwgan.table.source import SourceTable
 from dpwgan.table.units import Codes
@@ -68,7 +69,10 @@ def release_links(run: EncodedRun, model: FittedSynthesizer) -> EncodedRun:
         for values in drawn:
             ordered = not isinstance(schema.by_name[values.name], CategoricalColumn)
             most = min(_MOST_GROUPS, 1 + int((pairs / stddev) ** (_ORDERED if ordered else _UNORDERED)))
-            cells.append(choose_cells(values, most=most, ordered=ordered, kinds=count_kinds(schema)))
+            if isinstance(schema.by_name[values.name], CalendarColumn):
+                cells.append(choose_days(values, kinds=count_kinds(schema)))
+            else:
+                cells.append(choose_cells(values, most=most, ordered=ordered, kinds=count_kinds(schema)))
         coins = rng.random(len(units.of_rows))
         noisy = ledger.release(LINKS_LABEL, lambda: _count(table, unit, units.of_rows, run.encoder, cells, coins))
         counts = np.split(noisy.values.astype(np.float64), np.cumsum([own.count for own in cells])[:-1])

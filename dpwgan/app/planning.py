@@ -26,9 +26,11 @@ from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import RULES, AccountantChoice, Terms
 from dpwgan.privacy.unit import Unit
 from dpwgan.privacy.unit_counts import plan_links, plan_sizes
+from dpwgan.table.calendar import CalendarColumn
 from dpwgan.table.encoded import TableShape, lay_out_spans
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.forms import list_forms
+from dpwgan.table.links import TURNS_OF_MOMENTS
 from dpwgan.table.schema import CategoricalColumn, Column, IdentifierColumn, Schema, UndiscoveredColumn
 
 # Lists of cells are found with a tenth of the budget, in equal parts: a column's list is worth little without the rest.
@@ -88,7 +90,9 @@ class RunPlan:
     def seconds(self) -> float:
         """Estimate of the time that the run takes on two cores, from its start to the claim."""
         cells = self.shape.records * len(self.schema.columns)
-        linked = self.shape.records * (self.schema.unit is not None and bool(self.schema.unit.linked))
+        names = () if self.schema.unit is None else self.schema.unit.linked
+        of_moments = any(isinstance(self.schema.by_name[name], CalendarColumn) for name in names)
+        linked = self.shape.records * (TURNS_OF_MOMENTS if of_moments else bool(names))
         return START_SECONDS + cells * SECONDS_A_CELL + linked * SECONDS_A_LINKED_ROW + self.plan.cost.seconds
 
     def plan_memory(self, asked: int | None) -> "MemoryPlan":

@@ -77,6 +77,8 @@ class UnitSource:
     def __init__(self, source: RowSource, encoder: TableEncoder, unit: UnitColumn) -> None:
         self._source, self._encoder = source, encoder
         self._shared, self._unique, self._unit = [*unit.shared], [*unit.unique], unit
+        # Rows then change places whatever their keys are, and units with two alike are given up.
+        self._links_keys = not {*unit.linked}.isdisjoint(unit.unique)
         # Rows to choose from: of few hardly two are alike.
         self._least = choose_step(len(encoder.header)) // 2
 
@@ -166,15 +168,20 @@ class UnitSource:
         order = values.select(pl.arg_sort_by(by, nulls_last=True, maintain_order=True)).to_series().to_numpy()
         kinds = read_kinds(rows, self._encoder.schema)
         order = order[_hand_out(kinds[order], units, rng=rng)]
-        broken = np.zeros(len(order), np.bool_)
+
+        def sort(order: Integers) -> Integers:
+            unique = [values.get_column(name)[order] for name in self._unique]
+            return order[put_in_order(of_units, kinds[order], unique)]
+
+        keys = np.arange(len(order))
         if self._unique:
             keys = rows.select(pl.struct(self._unique).rank("dense")).to_series().to_numpy()
             order = order[tell_apart(keys[order], of_units, kinds[order], rng=rng)]
-            broken = find_alike(keys[order], of_units)
-        unique = [values.get_column(name)[order] for name in self._unique]
-        order = order[put_in_order(of_units, kinds[order], unique)]
+        order = sort(order)
         if linked:
             order = order[self._link(values[order], of_units, kinds[order], rng=rng)]
+            order = sort(order) if self._links_keys else order
+        broken = find_alike(keys[order], of_units)
         frame = rows[order]
         if self._shared:
             heads = order[starts + rng.integers(0, sizes)]
@@ -193,7 +200,7 @@ class UnitSource:
         for name, (bounds, told, shares) in zip(unit.linked, unit.links, strict=True):
             cells = PairCells(bounds=bounds, told=told, kinds=count_kinds(self._encoder.schema))
             columns.append((cells, cells.find_groups(values.get_column(name), kinds), np.array(shares)))
-        if self._unique:
+        if self._unique and not self._links_keys:
             by_key = put_in_order(
                 np.zeros_like(of_units), np.zeros_like(kinds), [values.get_column(name) for name in self._unique]
             )

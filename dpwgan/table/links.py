@@ -8,6 +8,7 @@ Privacy: `count_links` reads what it is given, and what it gives is not released
 Source: Metropolis et al. 1953 (exchanges by their odds); Deming and Stephan 1940 (weights that meet given sums).
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +26,12 @@ Bounds = tuple[float, ...] | tuple[str, ...]
 
 # So many of a list of cells are told from each other, the most frequent ones, times how many kinds of rows are.
 _MOST_LISTED = 1_000
+# Groups of moments, of all kinds together, and the parts of a power of two of them; and what more groups share where
+# rows look for others near by.
+_MOST_DAYS, _PARTS, _MOST_ALIKE = 1_000, 2, 40
+TURNS_OF_MOMENTS = 4
+"""So many times as many turns as others moments need, of which a unit's lie near each other among all there are."""
+
 # How many turns there are, and after how many of them weights are set right. More turns fit the noise of the shares.
 _TURNS, _EVERY = 400, 4
 # By what share of its error, in logarithms, a weight is set right; how large it may be; and what counts have more.
@@ -40,8 +47,9 @@ class PairCells:
     """Into which cell a pair of rows of one unit falls: by the groups of a column, and by kinds where these are few.
 
     Of each kind there are groups from 0 up: that of missing cells, and those of the bounds. Where bounds have an order
-    a cell is how far the later row's group lies above the earlier one's. Else the first `told` of them and all others
-    together have one for each two, and those of which both rows have the same have one together.
+    a cell is how far the later row's group lies above the earlier one's; with `told` as of gaps whose powers of two are
+    cut into so many parts. Else the first `told` of them and all others together have one for each two, and those of
+    which both rows have the same have one together.
     """
 
     bounds: Bounds
@@ -61,7 +69,22 @@ class PairCells:
     @property
     def of_kinds(self) -> int:
         """How many cells there are for two kinds."""
-        return 2 * self.groups if self.has_order else (self.told + 2) ** 2 + 1
+        return 2 * int(self._gaps[-2] + 2) if self.has_order else (self.told + 2) ** 2 + 1
+
+    @cached_property
+    def _gaps(self) -> Integers:
+        """The kind of each gap, from 0 up: itself, or by parts of powers of two. Shapes: (groups,)."""
+        gaps = np.arange(self.groups)
+        if self.told == 0:
+            return gaps
+        parts = np.arange(self.told, 2 * self.told)
+        bounds = [np.arange(1, self.told), *(parts << halvings for halvings in range(self.groups.bit_length()))]
+        return np.searchsorted(np.concatenate(bounds), gaps, side="right")
+
+    @property
+    def nearest(self) -> int:
+        """How many groups side by side are alike for a row that looks for one nearer to others."""
+        return -(-self.groups // _MOST_ALIKE) if self.has_order else 1
 
     @property
     def count(self) -> int:
@@ -73,7 +96,8 @@ class PairCells:
         """The cell of each two groups, the earlier row's first. Shapes: (kinds groups, kinds groups)."""
         groups = np.arange(self.groups)
         if self.has_order:
-            cells = groups - groups[:, np.newaxis] + self.groups
+            gaps = groups - groups[:, np.newaxis]
+            cells = np.sign(gaps) * self._gaps[np.abs(gaps)] + self.of_kinds // 2
             cells[0], cells[:, 0], cells[0, 0] = 0, 1, self.of_kinds - 1
         else:
             coarse = np.minimum(groups, self.told + 1)
@@ -107,6 +131,14 @@ def choose_cells(values: pl.Series, *, most: int, ordered: bool, kinds: int) -> 
     if len(distinct) > most:
         distinct = np.unique(numbers[len(numbers) * np.arange(most) // most])
     return PairCells(bounds=tuple(distinct[1:].tolist()), told=0, kinds=kinds)
+
+
+def choose_days(values: pl.Series, *, kinds: int) -> PairCells:
+    """Cells of moments by values that are there: groups of as many days each, gaps by halves of powers of two."""
+    days = _to_numbers(values.drop_nulls())
+    low, high = (float(days.min()), float(days.max())) if len(days) else (0.0, 0.0)
+    step = max(1.0, math.ceil((high - low) * kinds / _MOST_DAYS))
+    return PairCells(bounds=tuple(np.arange(low + step, high + 1.0, step).tolist()), told=_PARTS, kinds=kinds)
 
 
 def put_in_order(of_units: Integers, kinds: Codes, unique: Sequence[pl.Series]) -> Integers:
@@ -155,7 +187,8 @@ def link_rows(
         alike = alike * len(of_units) + (np.cumsum(seats.in_unit == 0) - 1) // _NEAR
     rows = np.arange(len(of_units))
     best, found = np.inf, rows.copy()
-    for turn in range(_TURNS):
+    of_moments = any(cells.has_order and cells.told for cells, _, _ in columns)
+    for turn in range(_TURNS * (TURNS_OF_MOMENTS if of_moments else 1)):
         if turn % _EVERY == 0:
             error = sum(own.set_right(rows) for own in weights)
             if error < best:
@@ -237,7 +270,7 @@ class _Weights:
 
     def __init__(self, cells: PairCells, groups: Integers, shares: Floats, *, seats: _Seats) -> None:
         self._cells, self._groups, self._seats = cells, groups, seats
-        self.whichever_kind = groups % cells.groups
+        self.whichever_kind = groups % cells.groups // cells.nearest
         self._weights = np.zeros(cells.count)
         counts = self._count(np.arange(len(groups))).reshape(-1, cells.of_kinds)
         self._wanted = (shares.reshape(counts.shape) * counts.sum(axis=1, keepdims=True)).ravel() + _LEAST_COUNT

@@ -101,6 +101,43 @@ def test_units_keep_their_kinds_keys_and_rules_when_rows_change_places(kind):
     assert measure(out)[0] > 0.35
 
 
+VISITS: dict[str, Any] = {
+    "unit": {"column": "patient", "max_rows": 6, "unique": ["day"], "linked": ["day", "ward"]},
+    "patient": {"type": "integer", "uuid": True},
+    "day": {"type": "date", "min": "2021-01-01", "max": "2023-12-31"},
+    "ward": {"type": "enum", "count": 6},
+}
+
+
+def make_visits(patients: int = 3_000) -> pd.DataFrame:
+    """Patients who come to their own ward, about every 30 days, from some day of three years on."""
+    rng = np.random.default_rng(2)
+    sizes = rng.integers(1, 7, patients)
+    patient, first = np.repeat(np.arange(patients), sizes), np.cumsum(sizes) - sizes
+    steps = np.clip(rng.normal(30, 6, len(patient)), 5, 60).astype(int)
+    steps[first] = rng.integers(0, 800, patients)
+    day = np.datetime64("2021-01-01") + pd.Series(steps).groupby(patient).cumsum().to_numpy()
+    ward = np.where(rng.random(len(patient)) < 0.8, patient % 6, rng.integers(0, 6, len(patient)))
+    return pd.DataFrame({"patient": patient, "day": day.astype(str), "ward": ward})
+
+
+@pytest.mark.parametrize("links_days", [True, False], ids=["as it is", "broken twin: the ward alone"])
+def test_days_of_a_unit_are_as_far_apart_as_the_tables_when_they_are_linked(links_days):
+    unit = {**VISITS["unit"], "linked": VISITS["unit"]["linked"] if links_days else ["ward"]}
+    frames = make_visits(), fit({**VISITS, "unit": unit}, frame=make_visits()).sample()
+    assert not frames[1].duplicated(["patient", "day"]).any()
+    assert frames[1].groupby("patient").day.apply(lambda own: own.is_monotonic_increasing).all()
+    between, same = [], []
+    for frame in frames:
+        before = frame.assign(day=pd.to_datetime(frame.day)).groupby("patient")[["day", "ward"]].shift()
+        between.append((pd.to_datetime(frame.day) - before.day).dt.days.dropna().quantile([0.25, 0.5, 0.75]))
+        same.append((frame.ward == before.ward)[before.ward.notna()].mean())
+    assert between[0].tolist() == pytest.approx([26, 30, 34], abs=1)
+    assert same[1] == pytest.approx(same[0], abs=0.1)
+    is_near = (between[1] - between[0]).abs() < 15
+    assert is_near.all() if links_days else not is_near.any()
+
+
 def test_rows_by_themselves_stay_as_they_are_drawn():
     linked, alone = (fit(specs, frame=make_frame(500), seed=3).sample() for specs in (SPECS, ALONE))
     for name in ("wave", "status", "sex"):

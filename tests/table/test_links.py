@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpwgan.table import links
-from dpwgan.table.links import PairCells, choose_cells, count_links, link_rows, put_in_order
+from dpwgan.table.links import PairCells, choose_cells, choose_days, count_links, link_rows, put_in_order
 
 CELLS = [
     PairCells(bounds=(10.0, 20.0, 30.0), told=0),
@@ -18,6 +18,8 @@ CELLS = [
     PairCells(bounds=("b", "a", "c"), told=1),
     PairCells(bounds=("b", "a", "c"), told=3, kinds=2),
     PairCells(bounds=(), told=0),
+    PairCells(bounds=tuple(map(float, range(1, 24))), told=2),
+    PairCells(bounds=tuple(map(float, range(1, 6))), told=2, kinds=2),
 ]
 
 
@@ -25,12 +27,23 @@ def name_cell(cells, earlier, later):
     """What the cell of a pair stands for, in words of its own."""
     (kind, one), (other_kind, other) = divmod(earlier, cells.groups), divmod(later, cells.groups)
     if cells.has_order:
-        told = (one == 0, other == 0, other - one if one and other else None)
+        gap = other - one if one and other else 0
+        told = (
+            one == 0,
+            other == 0,
+            gap if cells.told == 0 else (gap > 0) - (gap < 0) and (gap > 0, name_part(abs(gap))),
+        )
     elif one == other and cells.told < one <= len(cells.bounds):
         told = "the same"
     else:
         told = tuple(group if group <= cells.told else "other" for group in (one, other))
     return kind, other_kind, told
+
+
+def name_part(gap):
+    """The half of a power of two that a gap is in: 1, 2, 3, 4 and 5, 6 and 7, 8 to 11, ..."""
+    power = 2 ** math.floor(math.log2(gap))
+    return power, 2 * gap >= 3 * power
 
 
 @pytest.mark.parametrize("cells", CELLS)
@@ -70,6 +83,15 @@ def test_bounds_are_of_groups_alike_or_of_what_is_frequent():
     cells = choose_cells(codes, most=2, ordered=False, kinds=1)
     assert (cells.bounds, cells.told, cells.has_order) == (("2", "3", "1"), 2, False)
     assert not choose_cells(pl.Series("x", [None], dtype=pl.String), most=2, ordered=False, kinds=1).has_order
+
+
+def test_days_are_in_groups_of_as_many_each():
+    days = pl.Series("day", [datetime.date(2021, 1, 1) + datetime.timedelta(days=day) for day in (0, 700, 1_400)])
+    assert [len(choose_days(days.head(many), kinds=1).bounds) for many in (1, 2, 3)] == [0, 700, 700]
+    assert len(choose_days(days, kinds=4).bounds) == 233
+    kinds = np.zeros(3, np.int32)
+    assert choose_days(days, kinds=1).find_groups(days, kinds).tolist() == [1, 351, 701]
+    assert choose_days(pl.Series("day", [None], dtype=pl.Date), kinds=1).bounds == ()
 
 
 ROWS = st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=6), min_size=1, max_size=5)

@@ -92,11 +92,13 @@ def check_unit(unit: UnitColumn, columns: Mapping[str, Column]) -> None:
             )
         most *= _count_cells(column)
     for name in unit.linked:
-        is_told = name in (*unit.shared, *unit.unique, unit.kind_of_row)
-        if not isinstance(columns.get(name), TrainedColumn | UndiscoveredColumn) or is_told:
+        column = columns.get(name)
+        is_told = name in (*unit.shared, unit.kind_of_row)
+        is_told |= name in unit.unique and not isinstance(column, CalendarColumn)
+        if not isinstance(column, TrainedColumn | UndiscoveredColumn) or is_told:
             raise refuse_unit(
-                f'its \'linked\' names {quote(name)}, which must be a column that is trained, not "of": "unit", and '
-                "not among 'kind' and 'unique'"
+                f'its \'linked\' names {quote(name)}, which must be a column that is trained, not "of": "unit", not '
+                "'kind', and, but for dates, not among 'unique'"
             )
     if unit.linked and unit.max_rows == 1:
         raise refuse_unit("it has one row, so that there is nothing 'linked' in it")
