@@ -131,9 +131,12 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
 def _check_export(arguments: argparse.Namespace) -> None:
     if not arguments.claim:
         raise UsageError("CLAIM must not be empty")
+    beside = arguments.claim.removesuffix(".privacy.json")
+    if arguments.table is None and beside != arguments.claim and Path(beside).is_file():
+        arguments.table = beside  # which is read, so that --output does not write over it
     if arguments.date is not None:
         try:
-            datetime.date.fromisoformat(arguments.date)
+            arguments.date = datetime.date.fromisoformat(arguments.date).isoformat()
         except ValueError:
             raise UsageError("--date must be a day, as 2026-01-31") from None
     if arguments.form == "in-toto" and arguments.table is None and not arguments.claim.endswith(".privacy.json"):
@@ -148,10 +151,8 @@ def _export(arguments: argparse.Namespace) -> None:
     from dpwgan.app.claims.verification import check_table
 
     content, document = read_claim_file(arguments.claim)
-    beside = arguments.claim.removesuffix(".privacy.json")
-    table = arguments.table or beside
-    there = arguments.table is not None or (beside != arguments.claim and Path(beside).is_file())
-    if there and (fault := check_table(document, table)) is not None:
+    table = arguments.table or arguments.claim.removesuffix(".privacy.json")
+    if arguments.table is not None and (fault := check_table(document, table)) is not None:
         raise DataError(fault)
     facts = {key: getattr(arguments, key) for key in (*_FACTS, "date") if getattr(arguments, key)}
     facts = {"name": Path(table).name, **facts}
@@ -160,7 +161,7 @@ def _export(arguments: argparse.Namespace) -> None:
         made = make_record(document, **{key: facts[key] for key in ("name", *_REGISTRY)})
     elif arguments.form == "in-toto":
         made = _make_statement(document, files)
-    elif there:
+    elif arguments.table is not None:
         made = make_metadata(document, table=table, claim=files[1], about=facts)
     else:
         raise UsageError("--croissant needs --table TABLE: the released table lies not beside the claim")

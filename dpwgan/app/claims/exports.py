@@ -107,7 +107,7 @@ def _describe_loss(document: Mapping[str, Any]) -> dict[str, Any]:
     follows = (
         ""
         if replaced["epsilon"] is None
-        else f" For one row replaced: epsilon {round_up(replaced['epsilon'], digits=6)}, delta "
+        else f" For replace-one: epsilon {round_up(replaced['epsilon'], digits=6)}, delta "
         f"{round_up(replaced['delta'], digits=4)}."
     )
     return {

@@ -61,7 +61,10 @@ def test_record_fits_the_registrys_schema_when_it_is_read_as_yaml(folder):
 
 def test_record_names_how_many_rows_were_read_when_units_kept_fewer(folder):
     write_claim(folder / "out.csv", rows_read=1234)
-    unprotected = export("--registry", *ABOUT)["deployment"]["dp_variant"]["unprotected_quantities"]
+    deployment = export("--registry", *ABOUT[:-1], "20260131")["deployment"]
+    assert deployment["basic"]["publication_date"] == "2026-01-31"
+    assert "one row replaced" not in deployment["privacy_loss"]["privacy_parameters_details"]
+    unprotected = deployment["dp_variant"]["unprotected_quantities"]
     assert unprotected.startswith("The number of rows, 1000 kept of 1234 read; ")
 
 
@@ -124,6 +127,7 @@ def test_metadata_is_made_of_parquet_by_its_types(folder):
         ((), False, 2, "One of the arguments"),
         (("--croissant", "--table", "other.csv"), False, 65, "is not the one that the claim names"),
         (("--croissant", "--table", "none.csv"), False, 66, "does not exist"),
+        (("--in-toto", "--output", "out.csv"), False, 2, "--output would write over a file that is read"),
         (("--registry", *ABOUT), True, 65, "promises nothing"),
     ],
 )
@@ -132,3 +136,4 @@ def test_export_is_refused_when_something_is_missing(folder, capfd, words, seede
     write_claim(folder / "out.csv", seeded=seeded)
     assert main(["claim", "export", "out.csv.privacy.json", *words]) == code
     assert said in capfd.readouterr().err
+    assert (folder / "out.csv").read_text() == TABLE
