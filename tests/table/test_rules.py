@@ -325,6 +325,11 @@ def test_a_computed_column_is_checked_on_the_way_in_and_written_on_the_way_out()
             encoder.validate(again.with_columns(pl.Series(name, [wrong, again[name][1]])))
 
 
+def test_a_fraction_that_is_written_without_digits_is_a_whole_number_in_frames_too() -> None:
+    schema = read("age <= 95", half={"derived": {"sql": "age / 2.0"}, "decimals": 0})
+    assert schema.by_name["half"].choose_type(schema) == ("whole", True)
+
+
 def test_large_amounts_follow_from_their_parts_to_the_cent() -> None:
     """The double of an amount is the one that its digits are nearest to, on both sides."""
     money = {"type": "float", "min": 0, "max": 10**9, "decimals": 2}

@@ -91,6 +91,8 @@ def _parse_computed(
         read, kind = read_derivation(derived["sql"], Schema(columns=tuple(sources.values()), sha256=""))
     except ConditionError as error:
         raise keys.refuse(f"'derived.sql' {error}") from None
+    if kind == "real" and keys.get("decimals") == 0:
+        kind = "whole"  # so that they are such in Parquet and frames, too
     if (kind != "whole" and "width" in keys) or (kind == "text" and "decimals" in keys):
         raise keys.refuse("'width' is for whole numbers and 'decimals' for numbers, and 'derived.sql' gives others")
     width, decimals = int(keys.get("width", 0)), int(keys.get("decimals", 6 if kind == "real" else 0))
