@@ -65,7 +65,11 @@ def _verify(arguments: argparse.Namespace) -> None:
     for path in arguments.claims:
         _, claim = read_claim_file(path)
         cited = claim.get("book")
-        if cited is None or cited["line"] not in book.seals:
+        if cited is None:
+            raise InputError(
+                f"the claim {path!r} cites no book: its release is in none, and adds up with those in this one"
+            )
+        if cited["line"] not in book.seals:
             raise InputError(f"the book lacks the line that the claim {path!r} cites: it was cut, or is another's")
     counted = " and those that the claims cite" if arguments.claims else ""
     print_lines([_describe(book), f"{len(book.seals)} lines{counted} are as they were written. {_say_left(book)}"])

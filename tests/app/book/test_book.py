@@ -227,6 +227,9 @@ def test_claim_shows_it_when_lines_were_cut_off_at_the_end(written, tmp_path, ca
     assert main(["verify", str(written)]) == 0
     assert main(["verify", str(written), str(tmp_path / "claim.json")]) == 66
     assert "lacks the line that the claim" in capfd.readouterr().err
+    (tmp_path / "claim.json").write_text(make_claim().to_json())
+    assert main(["verify", str(written), str(tmp_path / "claim.json")]) == 66
+    assert "cites no book" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
