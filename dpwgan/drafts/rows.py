@@ -132,7 +132,7 @@ def _say_doubt(name: str, keys: Mapping[str, Any], cells: set[str], *, rows: int
         return "codes? list those that there are, for others come out as well"
     if digits and -_MOST_CODES_BELOW <= keys["min"] < 0:
         return "below 0 for not available?"
-    if digits and {*str(keys["max"])} == {"9"} and len(numbers) > _MOST_CODES and numbers[-1] > 2 * numbers[-2]:
+    if keys["type"] in ("integer", "float") and len(numbers) > _MOST_CODES and _end_in_nines(numbers):
         return "nines for not available?"
     if keys["type"] == "date":
         available = {str(datetime.strptime(cell, keys["format"].replace("%-", "%")).toordinal()) for cell in available}
@@ -256,6 +256,12 @@ def _find_range(kind: str | None, cells: set[str]) -> dict[str, Any]:
 def _read_numbers(cells: set[str]) -> list[Decimal]:
     """The numbers among cells, rising."""
     return sorted(number for cell in cells if (number := read_number(cell)) is not None)
+
+
+def _end_in_nines(numbers: list[Decimal]) -> bool:
+    """Whether the first or last of numbers is nines alone, as 9999 and -999.0 are, and all others lie far from it."""
+    ends = (numbers[0], numbers[1]), (numbers[-1], numbers[-2])
+    return any(end == int(end) and {*str(abs(int(end)))} == {"9"} and abs(end) > 2 * abs(near) for end, near in ends)
 
 
 def _are_whole(numbers: list[Decimal]) -> bool:

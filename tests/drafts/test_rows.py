@@ -287,6 +287,7 @@ ALIKE = "some differ in blanks or capitals alone: is one meant?"
         ("pay", range(0, 90_000, 1_000), ""),
         ("one", ["7"], ""),
         ("income", [*range(0, 90_000, 1_000), 999_999], "nines for not available?"),
+        ("warmth", ["-999.0", *(f"{half / 2}" for half in range(-30, 60))], "nines for not available?"),
         ("age", [*range(60), 99], ""),
         ("age", [*range(10), 99], ""),
         ("grade", range(10), ""),
