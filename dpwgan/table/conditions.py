@@ -124,7 +124,8 @@ def _spell_out(node: Any) -> Any:
     """The expression with `x IN (1, 2)` as `x = 1 OR x = 2`, where the list is of numbers, truth values or moments.
 
     A cast that fails gives NULL, as one row must not end the run for all. Parts of moments and lengths are integers of
-    64 bits: polars has them in so few that 23 * 60 would be 100.
+    64 bits: polars has them in so few that 23 * 60 would be 100. A part of a text has no length below 0, as one up to a
+    mark that is not there would.
     """
     if isinstance(node, list):
         return [_spell_out(part) for part in node]
@@ -137,6 +138,8 @@ def _spell_out(node: Any) -> Any:
     _, which = _name(content.get("function"))
     if which in _NARROW:
         return _write(_deserialize(node).cast(pl.Int64, strict=False))
+    if which == "Slice" and "Literal" not in content["input"][2]:
+        content["input"][2] = _write(pl.max_horizontal(_deserialize(content["input"][2]), 0))
     if which != "IsIn":
         return node
     side, constants = content["input"]

@@ -71,6 +71,7 @@ def encode(schema: Schema, *rows: dict[str, str]) -> int:
         ("EXTRACT(day FROM begin) * 100 + EXTRACT(month FROM begin) = 302", {"begin": "04.02.2020"}, {}),
         ("EXTRACT(month FROM begin) IN (2, 3)", {"begin": "04.01.2020"}, {"begin": "04.03.2020"}),
         ("LENGTH(word) - 2 = -1 AND STRPOS(word, 'y') - 1 < 0", {"word": "y"}, {}),
+        ("SUBSTR(word, 1, STRPOS(word, 'y') - 1) || SUBSTR(word, LENGTH(word)) = 'x'", {"word": "y"}, {}),
     ],
 )
 def test_a_rule_is_broken_where_it_is_false_on_the_values_of_a_row(rule: Any, broken: Any, kept: Any) -> None:
