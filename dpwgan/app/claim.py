@@ -414,4 +414,7 @@ def _finite(value: Any) -> Any:
 
 def list_rules(schema: Schema) -> list[dict[str, str]]:
     """The rules between columns, as a claim has them."""
-    return [{"rule": rule.name, "violations": rule.violations} for rule in schema.rules]
+    return [
+        {"rule": rule.name, "violations": rule.violations, **({"sha256": rule.sha256} if rule.sha256 else {})}
+        for rule in schema.rules
+    ]

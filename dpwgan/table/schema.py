@@ -599,7 +599,7 @@ class Rule:
     `sql`: the rule is broken where the condition is false; where it is unknown (NULL) the rule holds. Without it the
     rule is broken where the cells of `columns`, None for not available, are not among `combinations`, if these are
     `allowed`, or are, if they are not. `name` says which rule it is. `violations`: what a row of the real table that
-    breaks it does: it stops the run, counts as a null row, or stays.
+    breaks it does: it stops the run, counts as a null row, or stays. `sha256`: of the file that lists combinations.
     """
 
     name: str
@@ -608,6 +608,7 @@ class Rule:
     combinations: tuple[tuple[str | None, ...], ...] = ()
     allowed: bool = True
     violations: Literal["reject", "drop", "keep"] = "reject"
+    sha256: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,6 @@
 """Rules between columns through whole runs: no row written breaks one, and rows that are dropped are null rows."""
 
+import hashlib
 import importlib
 import json
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from dpwgan.app import cli, sampling
 from dpwgan.app.api import Synthesizer
+from dpwgan.app.claims.text import describe_rules
 from dpwgan.errors import SpecsError, UsageError
 from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.methods import ron_gauss_tables
@@ -35,6 +37,16 @@ def run(
     lines = [HEADER, *((rows or {}).get(place, row) for place, row in enumerate(ROWS))]
     run_on(folder, lines, {**SPECS, "rules": list(rules)}, "--seed", "7", "--quiet", *flags, epsilon=epsilon)
     return pl.read_csv(folder / "out.csv", infer_schema=False)
+
+
+def test_the_claim_cites_the_file_that_a_rule_takes_its_combinations_from(tmp_path):
+    (tmp_path / "pairs.csv").write_text("colour,member\nred,0\n")
+    rules = [{"columns": ["colour", "member"], "allowed_from": "pairs.csv", "violations": "keep"}, "age <= 120"]
+    run(tmp_path, "--method", "independent", rules=rules)
+    digest = hashlib.sha256((tmp_path / "pairs.csv").read_bytes()).hexdigest()
+    cited = read_claim(tmp_path)["columns"]["rules"]
+    assert [rule.get("sha256") for rule in cited] == [digest, None]
+    assert f"SHA-256 {digest}; rule 2" in describe_rules(cited)[0]
 
 
 @pytest.mark.slow

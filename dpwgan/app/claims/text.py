@@ -167,7 +167,10 @@ def describe_rules(rules: Sequence[Mapping[str, str]]) -> list[str]:
     if not rules:
         return []
     done = {"drop": " (a real row that breaks it counts as null)", "keep": " (real rows may break it)"}
-    told = "; ".join(rule["rule"] + done.get(rule["violations"], "") for rule in rules)
+    files = (f", of a file with SHA-256 {rule['sha256']}" if "sha256" in rule else "" for rule in rules)
+    told = "; ".join(
+        rule["rule"] + done.get(rule["violations"], "") + of for rule, of in zip(rules, files, strict=True)
+    )
     return [f"rules that every row written keeps: {told}"]
 
 

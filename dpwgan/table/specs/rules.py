@@ -1,6 +1,8 @@
 """Rules between columns: SQL conditions and lists of combinations, checked against the columns that they name."""
 
 import csv
+import hashlib
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -58,9 +60,9 @@ def _parse_rule(given: Any, number: int, schema: Schema, *, folder: Path) -> Rul
         return Rule(name=f"rule {number} ({quote(text)})", columns=condition.columns, sql=text, violations=violations)
     refuse = partial(refuse_rule, number)
     columns = tuple(keys["columns"])
-    listed = keys.get("allowed", keys.get("forbidden"))
+    listed, digest = keys.get("allowed", keys.get("forbidden")), None
     if listed is None:
-        listed = _read_file(folder / keys["allowed_from"], columns, refuse)
+        listed, digest = _read_file(folder / keys["allowed_from"], columns, refuse)
     if any(len(cells) != len(columns) for cells in listed):
         raise refuse(f"each combination needs a cell for each of its {len(columns)} columns")
     allowed = "forbidden" not in keys
@@ -79,13 +81,15 @@ def _parse_rule(given: Any, number: int, schema: Schema, *, folder: Path) -> Rul
         combinations=tuple(combinations),
         allowed=allowed,
         violations=violations,
+        sha256=digest,
     )
 
 
-def _read_file(path: Path, columns: tuple[str, ...], refuse: Any) -> list[list[str]]:
+def _read_file(path: Path, columns: tuple[str, ...], refuse: Any) -> tuple[list[list[str]], str]:
+    """The combinations that a file lists, and its SHA-256."""
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = [row for row in csv.reader(file, strict=True) if row]
+        content = path.read_bytes()
+        rows = [row for row in csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True) if row]
     except OSError as error:
         raise refuse(f"the file {path.name!r} cannot be read: {error.strerror or 'unknown reason'}") from None
     except (csv.Error, ValueError):
@@ -95,7 +99,7 @@ def _read_file(path: Path, columns: tuple[str, ...], refuse: Any) -> list[list[s
     if len(rows) < 2 or any(len(row) != len(rows[0]) for row in rows):
         raise refuse(f"the file {path.name!r} lists no combinations, or has rows that are not as long as its header")
     places = [rows[0].index(name) for name in columns]
-    return [[row[place] for place in places] for row in rows[1:]]
+    return [[row[place] for place in places] for row in rows[1:]], hashlib.sha256(content).hexdigest()
 
 
 def _cut(column: Column, rules: Iterable[Rule]) -> Column:
