@@ -37,7 +37,7 @@ _SURELY_LISTED = 100
 _MOST_CODES = 20
 
 _COMPACT = "%Y%m%d"
-_DATES = ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d")
+_DATES = ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%m-%d-%Y", "%d-%m-%Y", "%Y/%m/%d")
 _OTHER_DATES = ("%d %b %Y", "%d-%b-%Y", "%b %d, %Y")
 # Of eight digits on end, others are taken for a number.
 _YEARS = range(1800, 2200)

@@ -39,6 +39,7 @@ def test_table_without_a_dictionary_is_described_by_its_rows_when_asked():
         (["12/31/1999", "01/02/2024"], {"type": "date", "format": "%m/%d/%Y"}),
         (["01/02/2024", "03/04/2024"], {"type": "enum", "values_from": "data"}),  # which of them is the month?
         (["1.02.2024", "21.12.1933"], {"type": "enum", "values_from": "data"}),  # a format tells how many digits
+        (["21-12-2023 09:30", "01-02-2024 10:00"], {"type": "datetime", "format": "%d-%m-%Y %H:%M"}),
         (["1.2.2024", "21.12.2033"], {"type": "date", "format": "%-d.%-m.%Y"}),
         (["1/31/2024 9:05", "12/1/2024 10:00"], {"type": "datetime", "format": "%-m/%-d/%Y %-H:%M"}),
         (["06/03/2024 06:52 AM", "12/31/2024 01:00 PM"], {"type": "datetime", "format": "%m/%d/%Y %I:%M %p"}),
