@@ -28,7 +28,9 @@ _FUNCTIONS = {
     "StringExpr": {
         *("Contains", "StartsWith", "EndsWith", "Slice", "Head", "Tail", "Uppercase", "Lowercase", "LenChars"),
         *("LenBytes", "StripChars", "StripCharsStart", "StripCharsEnd", "ConcatHorizontal", "Replace", "Find"),
+        "Split",
     },
+    "ListExpr": {"Get"},
     "TemporalExpr": {
         *("Year", "IsoYear", "Quarter", "Month", "Week", "WeekDay", "Day", "OrdinalDay"),
         *("Hour", "Minute", "Second", "ToString"),
@@ -36,7 +38,7 @@ _FUNCTIONS = {
     "Sql": {"ToFloat", "Round"},
     "Pow": {"Generic", "Sqrt", "Cbrt"},
     **{key: {""} for key in ("Abs", "Sign", "Floor", "Ceil", "Log", "Exp", "Coalesce", "FillNull")},
-    **{key: {""} for key in ("MinHorizontal", "MaxHorizontal")},
+    **{key: {""} for key in ("MinHorizontal", "MaxHorizontal", "Truncate", "Clip")},
 }
 _NARROW = _FUNCTIONS["TemporalExpr"] - {"ToString"} | {"LenChars", "LenBytes", "Find"}
 # A time moved by an interval.
@@ -139,7 +141,7 @@ def _spell_out(node: Any) -> Any:
     if which in _NARROW:
         return _write(_deserialize(node).cast(pl.Int64, strict=False))
     if which == "Slice" and "Literal" not in content["input"][2]:
-        content["input"][2] = _write(pl.max_horizontal(_deserialize(content["input"][2]), 0))
+        content["input"][2] = _write(_deserialize(content["input"][2]).clip(0))
     if which != "IsIn":
         return node
     side, constants = content["input"]

@@ -71,6 +71,8 @@ def encode(schema: Schema, *rows: dict[str, str]) -> int:
         ("EXTRACT(day FROM begin) * 100 + EXTRACT(month FROM begin) = 302", {"begin": "04.02.2020"}, {}),
         ("EXTRACT(month FROM begin) IN (2, 3)", {"begin": "04.01.2020"}, {"begin": "04.03.2020"}),
         ("LENGTH(word) - 2 = -1 AND STRPOS(word, 'y') - 1 < 0", {"word": "y"}, {}),
+        ("LEFT(word, LENGTH(word)) = SPLIT_PART(word, 'y', 1)", {"word": "y"}, {}),
+        ("TRUNC(size) = 1", {"size": "2.0"}, {"size": "1.5"}),
         ("SUBSTR(word, 1, STRPOS(word, 'y') - 1) || SUBSTR(word, LENGTH(word)) = 'x'", {"word": "y"}, {}),
     ],
 )
