@@ -11,9 +11,10 @@ from typing import Literal
 
 import polars as pl
 
-from dpwgan.errors import DataError, UsageError
+from dpwgan.errors import DataError, UsageError, quote
 from dpwgan.stages import reading
 from dpwgan.table.arrays import find_misfit, open_arrays
+from dpwgan.table.calendar import CalendarColumn
 from dpwgan.table.csv import find_records, open_csv
 from dpwgan.table.findings import is_unseparated
 from dpwgan.table.parquet import UNREADABLE, open_parquet
@@ -50,7 +51,8 @@ def open_table(path: str | Path, schema: Schema) -> SourceTable:
 
     Privacy: of the rows only their number is used, which is public, and whether each has as many cells as the header.
     Raises: InputError if the file is missing or cannot be opened; TransferError if reading breaks off or the archive is
-      damaged; DataError if it is no such table, has no rows, or its header and the specs differ.
+      damaged; DataError if it is no such table, has no rows, its header and the specs differ, or parts have moments
+      in several zones.
     """
 
     def open_file(path: str | Path) -> SourceTable:
@@ -68,6 +70,13 @@ def open_table(path: str | Path, schema: Schema) -> SourceTable:
         table = open_file(path) if parts is None else open_parts(parts, open_file, name=f"The table {str(path)!r}")
     if not table.records:
         raise DataError("The table has a header but no rows.")
+    for column in schema.columns:
+        zones = {getattr(part.types.get(column.name), "time_zone", None) for part in table.parts}
+        if len(zones) > 1 and isinstance(column, CalendarColumn) and column.zone is None:
+            raise DataError(
+                f"Column {quote(column.name)}: in several time zones in parts of the table; 'zone' in the specs says "
+                "by whose clock moments are told."
+            )
     return table
 
 
@@ -120,11 +129,12 @@ def _find_fine(path: str | Path, types: Mapping[str, pl.DataType | None]) -> set
         return set()
     try:
         with reading():
-            parts = pl.scan_parquet([str(part) for part in list_parts(path) or (path,)], glob=False)
-            fine = parts.select((pl.col(moments).dt.nanosecond() != 0).any()).collect()
+            # One by one, for their zones and units may differ.
+            parts = [pl.scan_parquet(str(part), glob=False) for part in list_parts(path) or (path,)]
+            fine = [part.select((pl.col(moments).dt.nanosecond() != 0).any()).collect() for part in parts]
     except UNREADABLE:
         raise DataError(f"{say(path)} is not a Parquet file that can be read.") from None
-    return {name for name in moments if fine[name].item()}
+    return {name for name in moments if any(part[name].item() for part in fine)}
 
 
 def _choose_reader(name: str, kind: pl.DataType | None, *, read: bool, fine: bool) -> Column:

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from dpwgan.errors import DataError, InputError, UsageError
 from dpwgan.table import csv as csv_module
 from dpwgan.table import stream
 from dpwgan.table.parts import list_parts
-from dpwgan.table.reader import open_table
+from dpwgan.table.reader import open_table, open_undescribed
 from dpwgan.table.schema import CategoricalColumn, Schema
+from dpwgan.table.specs import parse_specs
 from tests.end_to_end.bad_inputs import HEADER, ROWS, SPECS, write_good
 from tests.teams import make_config
 
@@ -64,6 +66,20 @@ def test_typed_parts_give_the_bytes_of_one_file(tmp_path):
         rows.write_parquet(tmp_path / "parts" / f"{place}.parquet")
     whole = run(tmp_path, "data.parquet", output="out.parquet")
     assert run(tmp_path, "parts", output="out.parquet") == whole
+
+
+def test_parts_are_told_in_one_zone_or_refused(tmp_path):
+    """By their own clocks one moment would be several."""
+    noon = pl.Series("t", [datetime(2024, 6, 1, 12)]).dt.replace_time_zone("UTC")
+    for zone in ("UTC", "Asia/Tokyo"):
+        noon.dt.convert_time_zone(zone).to_frame().write_parquet(tmp_path / f"{zone[:3]}.parquet")
+    column = {"type": "datetime", "min": "2024-06-01", "max": "2024-06-01"}
+    with pytest.raises(DataError, match=r"Column 't': in several time zones in parts of the table"):
+        open_table(tmp_path, parse_specs({"t": column}, sha256=""))
+    with pytest.raises(DataError, match=r"Column 't': in several time zones in parts of the table"):
+        open_undescribed(tmp_path, {}, read=True)
+    table = open_table(tmp_path, parse_specs({"t": column | {"zone": "UTC"}}, sha256=""))
+    assert set(table.frame()["t"]) == {"2024-06-01T12:00:00"}
 
 
 @pytest.mark.parametrize(
