@@ -80,6 +80,9 @@ def test_parts_are_told_in_one_zone_or_refused(tmp_path):
         open_undescribed(tmp_path, {}, read=True)
     table = open_table(tmp_path, parse_specs({"t": column | {"zone": "UTC"}}, sha256=""))
     assert set(table.frame()["t"]) == {"2024-06-01T12:00:00"}
+    (tmp_path / "Asi.parquet").unlink()
+    pl.DataFrame({"t": [None]}).write_parquet(tmp_path / "empty.parquet")
+    assert open_table(tmp_path, parse_specs({"t": column | {"optional": True}}, sha256="")).records == 2
 
 
 @pytest.mark.parametrize(
