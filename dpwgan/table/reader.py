@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 import polars as pl
+from polars import selectors
 
 from dpwgan.errors import DataError, UsageError, quote
 from dpwgan.stages import reading
@@ -26,6 +27,7 @@ from dpwgan.table.specs.keys import Keys
 from dpwgan.table.stream import ByteStream, read_bytes, say
 
 Format = Literal["csv", "npz", "parquet"]
+_MOMENTS = selectors.datetime() | selectors.time()
 
 
 def get_format(path: str | Path) -> Format:
@@ -84,17 +86,23 @@ def open_table(path: str | Path, schema: Schema) -> SourceTable:
 def read_types(path: str | Path) -> Mapping[str, pl.DataType | None]:
     """The columns that a CSV or Parquet file, or the first of its parts, names, and of Parquet their types.
 
+    A part in which a column has no cell at all may have no type of it: another one's counts.
+
     Raises: as `open_table`, but for rows that do not fit the header.
     """
-    first = next(iter(list_parts(path) or ()), path)
-    if get_format(first) == "csv":
-        return dict.fromkeys(find_records(ByteStream(first)).header)
-    try:
-        with reading():
-            return pl.read_parquet_schema(first)
-    except UNREADABLE:
-        # Its own words may quote cells.
-        raise DataError(f"{say(first)} is not a Parquet file that can be read.") from None
+    parts = list_parts(path) or (path,)
+    if get_format(parts[0]) == "csv":
+        return dict.fromkeys(find_records(ByteStream(parts[0])).header)
+    types: dict[str, pl.DataType | None] = {}
+    for part in (part for part in parts if get_format(part) == "parquet"):
+        try:
+            with reading():
+                own = pl.read_parquet_schema(part)
+        except UNREADABLE:
+            # Its own words may quote cells.
+            raise DataError(f"{say(part)} is not a Parquet file that can be read.") from None
+        types = {name: own.get(name) if kind == pl.Null else kind for name, kind in (types or own).items()}
+    return types
 
 
 def open_undescribed(
@@ -132,10 +140,10 @@ def _find_fine(path: str | Path, types: Mapping[str, pl.DataType | None]) -> set
         with reading():
             # One by one, for their zones and units may differ.
             parts = [pl.scan_parquet(str(part), glob=False) for part in list_parts(path) or (path,)]
-            fine = [part.select((pl.col(moments).dt.nanosecond() != 0).any()).collect() for part in parts]
+            fine = [part.select((_MOMENTS.dt.nanosecond() != 0).any()).collect() for part in parts]
     except UNREADABLE:
         raise DataError(f"{say(path)} is not a Parquet file that can be read.") from None
-    return {name for name in moments if any(part[name].item() for part in fine)}
+    return {name for name in moments if any(name in part.columns and part[name].item() for part in fine)}
 
 
 def _choose_reader(name: str, kind: pl.DataType | None, *, read: bool, fine: bool) -> Column:

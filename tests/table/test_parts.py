@@ -16,7 +16,7 @@ from dpwgan.errors import DataError, InputError, UsageError
 from dpwgan.table import csv as csv_module
 from dpwgan.table import stream
 from dpwgan.table.parts import list_parts
-from dpwgan.table.reader import open_table, open_undescribed
+from dpwgan.table.reader import open_table, open_undescribed, read_types
 from dpwgan.table.schema import CategoricalColumn, Schema
 from dpwgan.table.specs import parse_specs
 from tests.end_to_end.bad_inputs import HEADER, ROWS, SPECS, write_good
@@ -66,6 +66,16 @@ def test_typed_parts_give_the_bytes_of_one_file(tmp_path):
         rows.write_parquet(tmp_path / "parts" / f"{place}.parquet")
     whole = run(tmp_path, "data.parquet", output="out.parquet")
     assert run(tmp_path, "parts", output="out.parquet") == whole
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_parts_have_the_types_of_those_with_cells_when_specs_are_drafted(tmp_path, first):
+    moments = pl.DataFrame({"t": [datetime(2024, 6, 1, 12)], "x": [2.5]})
+    moments.write_parquet(tmp_path / "b.parquet")
+    pl.DataFrame({"t": [None], "x": [None]}).write_parquet(tmp_path / ("a.parquet" if first else "c.parquet"))
+    assert read_types(tmp_path) == moments.schema
+    cells = open_undescribed(tmp_path, {}, read=True).frame()
+    assert {name: set(cells[name]) for name in "tx"} == {"t": {"2024-06-01T12:00:00", ""}, "x": {"2.5", ""}}
 
 
 def test_parts_are_told_in_one_zone_or_refused(tmp_path):
