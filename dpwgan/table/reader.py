@@ -5,7 +5,8 @@ CSV (`dpwgan.table.csv`) for every other name and for standard input. A folder o
 (`dpwgan.table.parts`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -80,29 +81,34 @@ def open_table(path: str | Path, schema: Schema) -> SourceTable:
                 f"Column {quote(column.name)}: in several time zones in parts of the table; 'zone' in the specs says "
                 "by whose clock moments are told."
             )
-    return table
+    return replace(table, types=_join_types([part.types for part in table.parts or (table,)]))
+
+
+def _join_types(parts: Sequence[Mapping[str, pl.DataType]]) -> Mapping[str, pl.DataType]:
+    """The types of the first part's columns, or another's of one that has no cell there, and so no type."""
+    return {
+        name: next((own[name] for own in parts if own.get(name, pl.Null()) != pl.Null()), kind)
+        for name, kind in parts[0].items()
+    }
 
 
 def read_types(path: str | Path) -> Mapping[str, pl.DataType | None]:
     """The columns that a CSV or Parquet file, or the first of its parts, names, and of Parquet their types.
-
-    A part in which a column has no cell at all may have no type of it: another one's counts.
 
     Raises: as `open_table`, but for rows that do not fit the header.
     """
     parts = list_parts(path) or (path,)
     if get_format(parts[0]) == "csv":
         return dict.fromkeys(find_records(ByteStream(parts[0])).header)
-    types: dict[str, pl.DataType | None] = {}
+    types = []
     for part in (part for part in parts if get_format(part) == "parquet"):
         try:
             with reading():
-                own = pl.read_parquet_schema(part)
+                types.append(pl.read_parquet_schema(part))
         except UNREADABLE:
             # Its own words may quote cells.
             raise DataError(f"{say(part)} is not a Parquet file that can be read.") from None
-        types = {name: own.get(name) if kind == pl.Null else kind for name, kind in (types or own).items()}
-    return types
+    return _join_types(types)
 
 
 def open_undescribed(

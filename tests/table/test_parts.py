@@ -73,7 +73,10 @@ def test_parts_have_the_types_of_those_with_cells_when_specs_are_drafted(tmp_pat
     moments = pl.DataFrame({"t": [datetime(2024, 6, 1, 12)], "x": [2.5]})
     moments.write_parquet(tmp_path / "b.parquet")
     pl.DataFrame({"t": [None], "x": [None]}).write_parquet(tmp_path / ("a.parquet" if first else "c.parquet"))
-    assert read_types(tmp_path) == moments.schema
+    schema = parse_specs(
+        {"x": {"type": "float", "min": 0, "max": 9, "optional": True}, "t": {"type": "drop"}}, sha256=""
+    )
+    assert read_types(tmp_path) == open_table(tmp_path, schema).types == moments.schema
     cells = open_undescribed(tmp_path, {}, read=True).frame()
     assert {name: set(cells[name]) for name in "tx"} == {"t": {"2024-06-01T12:00:00", ""}, "x": {"2.5", ""}}
 
