@@ -2,14 +2,17 @@
 
 Pairs would say so one by one, each at the price of a question, and a fit to some of them leaves rows with half a visit.
 Columns of which one-ways say that as many rows miss each are asked for together: in how many rows all of them are
-missing, in how many none, and which one is where the others are not. Where noise explains all rows in between, there
-are none.
+missing, in how many none, and which one is where the others are not; of all other rows, behind which column of the
+table's order it changes first. Where noise explains all rows in between, there are none. Where they change behind one
+column, as between two parts of a survey that as many skip, those up to it are a set by themselves, and the others are
+asked for again.
 Privacy: rows are read by `Questions`, for selections and answers alone; the rest is post-processing.
 """
 
 import itertools
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -25,11 +28,13 @@ from dpwgan.table.rows import Rows, Sum
 from dpwgan.table.storage import cut
 
 Counts = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 
 # As many rows miss each of two columns where so many stddevs of noise explain the difference.
 _ALIKE = 2.0
-# Columns in one question: of few their pairs say as much, and more; and it has two cells for each.
-_LEAST_COLUMNS, _MOST_COLUMNS = 4, 32
+# Columns in one question: of few their pairs say as much, and more, unless a question was about more; and it has three
+# cells for each.
+_LEAST_COLUMNS, _LEAST_LEFT, _MOST_COLUMNS = 4, 3, 32
 # Columns are missing together where rows in between are no more than so many stddevs of noise explain, and, were they
 # so many more, would still be less than such a part of what chance makes of the columns' shares.
 _EXPLAINED, _LEAST_PART = 3.0, 0.5
@@ -46,7 +51,7 @@ class Question(NamedTuple):
     @property
     def cells(self) -> int:
         """Cells of the answer, as `_count` has them."""
-        return 3 + 2 * len(self.shares)
+        return 1 + 3 * len(self.shares)
 
     def expect(self, records: float) -> Counts:
         """What each cell would hold, were columns missing by chance. Shapes: (cells,)."""
@@ -54,13 +59,16 @@ class Question(NamedTuple):
         there = 1.0 - missing
         none, all_of_them = there.prod(), missing.prod()
         alone, there_alone = none * missing / there, all_of_them * there / missing
-        several = 1.0 - none - all_of_them - alone.sum() - there_alone.sum()
-        expected: Counts = records * np.concatenate([[none, all_of_them, max(0.0, several)], alone, there_alone])
-        return expected
+        # Behind each column but the last, less rows in which one column alone is otherwise: it comes next, or first.
+        changing = np.cumprod(missing)[:-1] * there[1:] + np.cumprod(there)[:-1] * missing[1:]
+        changing -= (alone + there_alone)[1:]
+        changing[0] -= alone[0] + there_alone[0]
+        expected = np.concatenate([[none, all_of_them], alone, there_alone, changing])
+        return np.array(records * np.maximum(expected, 0.0), np.float64)
 
     def is_told(self, apart: float, places: Sequence[int], *, records: float, stddev: float) -> bool:
         """Whether so many rows in between, under such noise, say that some of its attributes are missing together."""
-        noise = stddev * math.sqrt(1 + 2 * len(places))
+        noise = stddev * math.sqrt(3 * len(places) - 1)
         shares = np.array(self.shares)[list(places)]
         chance = records * (1.0 - shares.prod() - (1.0 - shares).prod())
         return bool(apart <= _EXPLAINED * noise and apart + _EXPLAINED * noise <= _LEAST_PART * chance)
@@ -90,15 +98,17 @@ def list_questions(coarsening: Coarsening, *, records: float, stddev: float) -> 
 def _count(rows: GroupedRows, flags: Sequence[tuple[int, Sequence[bool]]]) -> Counts:
     """How many rows have which attributes missing, by which groups of each are `flags`.
 
-    That is none, all, several but not all, then each alone, then all but each.
+    That is none, all, then each alone, then all but each; and of all other rows behind which one it changes first.
     """
     width = len(flags)
-    total = np.zeros(3 + 2 * width)
+    total = np.zeros(1 + 3 * width)
     for chunk in cut(len(rows.groups)):
         missing = np.stack([np.array(groups, np.bool_)[rows.groups[chunk, place]] for place, groups in flags], axis=1)
         many = missing.sum(axis=1)
         kinds = [many == 0, many == width, many == 1, many == width - 1]
-        cells = np.select(kinds, [0, 1, 3 + missing.argmax(axis=1), 3 + width + missing.argmin(axis=1)], 2)
+        changes = (missing[:, 1:] != missing[:, :-1]).argmax(axis=1)
+        named = [0, 1, 2 + missing.argmax(axis=1), 2 + width + missing.argmin(axis=1)]
+        cells = np.select(kinds, named, 2 + 2 * width + changes)
         total += np.bincount(cells, minlength=len(total))
     return total
 
@@ -119,27 +129,47 @@ def ask_for_absence(
     Source: as `QueryDiscriminator`.
     """
     stddev = ledger.find(ANSWER_LABEL).stddev
-    questions = list_questions(coarsening, records=records, stddev=stddev)
-    expected = {question: question.expect(records) for question in questions}
-    sets = list[Set]()
+    left, sets, asked = list_questions(coarsening, records=records, stddev=stddev), list[Set](), 0
 
-    def count() -> Counts:
-        flags = [[(at, flag_missing(coarsening, at).tolist()) for at in question.attributes] for question in expected]
-        return rows.sum(ABSENCE, argument=flags)
+    def pose(questions: Sequence[Question]) -> Questions[Question]:
+        flags = [[(at, flag_missing(coarsening, at).tolist()) for at in each.attributes] for each in questions]
+        count = partial(rows.sum, ABSENCE, argument=flags)
+        return Questions({each: (each.cells,) for each in questions}, count, ledger=ledger)
 
-    looks = Questions({question: (question.cells,) for question in expected}, count, ledger=ledger)
-    asked = min(times, len(expected))
-    for _ in range(asked):
-        question, answer = looks.ask(expected)
-        del expected[question]
-        together = _find_together(answer, question, records=records, stddev=stddev)
+    looks = pose(left)
+    while left and asked < times:
+        question, answer = looks.ask({each: each.expect(records) for each in left})
+        asked += 1
+        left.remove(question)
+        together, others = _find_together(answer, question, records=records, stddev=stddev)
         sets += [together] if together else []
+        if others is not None:
+            left.append(others)
+            looks = pose(left)
     return Absence(tuple(sets), asked, {place: flag_missing(coarsening, place) for each in sets for place in each})
 
 
-def _find_together(answer: Counts, question: Question, *, records: float, stddev: float) -> Set:
-    """The attributes of a question which an answer says are missing together; none where noise hides it."""
-    several, alone = answer[2], answer[3:].reshape(2, -1).sum(axis=0)
+def _find_together(answer: Counts, question: Question, *, records: float, stddev: float) -> tuple[Set, Question | None]:
+    """The attributes of a question which an answer says are missing together, and what to ask of those behind them.
+
+    None where noise hides it.
+    """
+    width = len(question.shares)
+    alone, changing = answer[2 : 2 + 2 * width].reshape(2, -1).sum(axis=0), answer[2 + 2 * width :]
     kept = np.flatnonzero(alone <= _STANDS_OUT * math.sqrt(2.0) * stddev)
-    is_told = question.is_told(float(several + alone[kept].sum()), kept.tolist(), records=records, stddev=stddev)
-    return tuple(question.attributes[place] for place in kept) if len(kept) > 1 and is_told else ()
+
+    def find(kept: Integers, changing: Counts) -> Set:
+        apart = float(changing.sum() + alone[kept].sum())
+        is_told = len(kept) > 1 and question.is_told(apart, kept.tolist(), records=records, stddev=stddev)
+        return tuple(question.attributes[place] for place in kept) if is_told else ()
+
+    together, borders = find(kept, changing), np.flatnonzero(changing > _STANDS_OUT * stddev)
+    if together or not len(borders):
+        return together, None
+    # Of rows that change here all before it are alike: it is known of these, and not of those behind.
+    first = int(borders[0]) + 1
+    others = Question(question.attributes[first:], question.shares[first:])
+    is_open = len(others.shares) >= _LEAST_LEFT and others.is_told(
+        0.0, range(len(others.shares)), records=records, stddev=stddev
+    )
+    return find(kept[kept < first], changing[: first - 1]), others if is_open else None

@@ -120,14 +120,14 @@ def test_counts_are_those_of_a_loop_over_rows():
     asked = [(0, 3, 7, LONE), (1, 2, 4, 5)]
     expected = []
     for places in asked:
-        count = np.zeros(11)
+        count = np.zeros(13)
         for row in find_missing(encoded)[:, places].tolist():
             if sum(row) in (0, 4):
                 cell = sum(row) // 4
             elif sum(row) == 2:
-                cell = 2
+                cell = 10 + row.index(not row[0]) - 1
             else:
-                cell = 3 + row.index(True) if sum(row) == 1 else 7 + row.index(False)
+                cell = 2 + row.index(True) if sum(row) == 1 else 6 + row.index(False)
             count[cell] += 1
         expected.append(count)
     argument = [[(at, flag_missing(coarsening, at).tolist()) for at in places] for places in asked]
@@ -218,7 +218,16 @@ def test_two_visits_that_as_many_miss_are_not_one():
     encoded = replace(encoded, codes=codes)
     coarsening = coarsen(encoded)
     assert list_questions(coarsening, records=3_000, stddev=5.0)[0].attributes == tuple(VISIT)
-    assert ask(encoded, coarsening, noise=5.0).sets == (tuple(NEXT),)
+    # They are two, one behind the other.
+    known = ask(encoded, coarsening, noise=5.0)
+    assert sorted(known.sets) == [tuple(VISIT)[:3], tuple(VISIT)[3:], tuple(NEXT)]
+    assert known.asked == 3
+    assert len(ask(encoded, coarsening, noise=5.0, times=1).sets) == 1
+    # Columns of one that lie between those of the other are told by no border.
+    codes[:, [1, 4]] = codes[:, [4, 1]]
+    mixed = ask(replace(encoded, codes=codes), coarsening, noise=5.0)
+    assert mixed.sets[0] == tuple(NEXT)
+    assert all(len(each) == 2 for each in mixed.sets[1:])
 
 
 @pytest.mark.statistical
