@@ -42,10 +42,11 @@ def make_encoder(rules: list[str], *, units: bool = False) -> TableEncoder:
 
 
 def make_model(encoder: TableEncoder) -> MixtureSampler:
-    coarsening = make_halves(encoder.spans, cells=(10, 2))
-    return MixtureSampler(
-        probabilities=np.full((8, 4), 0.5, np.float32), coarsening=coarsening, answers={(0, 1): TOGETHER}
-    )
+    # The last says of how many rows a unit is, where there are any.
+    cells = (10, 2, 3)[: len(encoder.spans)]
+    probabilities = np.full((8, 2 * len(cells)), 0.5, np.float32)
+    coarsening = make_halves(encoder.spans, cells=cells)
+    return MixtureSampler(probabilities=probabilities, coarsening=coarsening, answers={(0, 1): TOGETHER})
 
 
 def draw(
@@ -92,8 +93,8 @@ def test_rows_of_units_are_moved_as_parts_of_a_table(moved, monkeypatch):
     chunks = list(draw([], units=True, moved=moved))
     frame = pl.concat(chunks)
     assert sum(len(draft.codes) for draft in drafts) == frame.height == ROWS
-    # Parts end where units do, so that drafts are of about a third.
-    assert len(drafts) == (3 if moved else len(chunks))
+    # Parts end where units do; drafts are of about a fourth, as rows say how large their unit is, too.
+    assert len(drafts) == (4 if moved else len(chunks))
     assert (count_apart(frame) < 12) == moved
     assert frame["key"].n_unique() == ROWS
     assert 300 < frame["house"].n_unique() < 400
