@@ -37,6 +37,9 @@ _LEAST_MULTIPLES = 10
 
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+(\.0*)?", re.ASCII)
 
+# Sizes of a unit that are told from each other.
+_MOST_SIZES = 1_000
+
 # Whole numbers of fewer digits than these fit 64 bits.
 _SURELY_64_BITS = 19
 
@@ -525,8 +528,9 @@ class UnitColumn(IdentifierColumn, kind="unit"):
 
     @property
     def size_column(self) -> "SizeColumn":
-        """The column of how many rows a unit has."""
-        return SizeColumn(name=name_part(self.name, "rows"), tokens=tuple(map(str, range(1, self.max_rows + 1))))
+        """The column of how many rows a unit has; of the largest all that have so many or more."""
+        sizes = range(1, min(self.max_rows, _MOST_SIZES) + 1)
+        return SizeColumn(name=name_part(self.name, "rows"), tokens=tuple(map(str, sizes)), integer=True)
 
     @property
     def has_kinds_once(self) -> bool:

@@ -217,6 +217,15 @@ def test_units_have_no_more_rows_than_a_released_list_tells_apart():
     assert out.house.is_unique
 
 
+def test_large_units_are_told_from_small_ones_by_number_and_not_by_their_digits():
+    house = np.repeat(np.arange(1_200), np.where(np.arange(1_200) % 2, 2, 12))
+    frame = pd.DataFrame({"house": house, "county": house % 2})
+    unit = {"unit": {"column": "house", "max_rows": 12}, "house": NAMED["house"], "county": SPECS["county"]}
+    houses = Synthesizer(unit, 20.0, method="query-gan").fit(frame).sample().groupby("house")
+    counties = houses.county.first().groupby(houses.size()).mean()
+    assert counties[[2, 12]].tolist() == pytest.approx([1.0, 0.0], abs=0.05)
+
+
 @pytest.mark.parametrize("linked", [{}, {"linked": ["age"]}], ids=["not linked", "linked"])
 @pytest.mark.parametrize("shared", [True, False], ids=["of the unit", "of rows"])
 def test_units_of_some_kind_are_as_large_as_the_tables(shared, linked, tmp_path):
