@@ -173,7 +173,7 @@ class UnitSource:
             unique = [values.get_column(name)[order] for name in self._unique]
             return order[put_in_order(of_units, kinds[order], unique)]
 
-        keys = np.arange(len(order))
+        keys = None
         if self._unique:
             keys = rows.select(pl.struct(self._unique).rank("dense")).to_series().to_numpy()
             order = order[tell_apart(keys[order], of_units, kinds[order], rng=rng)]
@@ -181,7 +181,7 @@ class UnitSource:
         if linked:
             order = order[self._link(values[order], of_units, kinds[order], rng=rng)]
             order = sort(order) if self._links_keys else order
-        broken = find_alike(keys[order], of_units)
+        broken = np.zeros(len(order), np.bool_) if keys is None else find_alike(keys[order], of_units)
         frame = rows[order]
         if self._shared:
             heads = order[starts + rng.integers(0, sizes)]

@@ -14,7 +14,7 @@ from dpwgan.app.api import Synthesizer
 from dpwgan.app.claim import Claim
 from dpwgan.app.claims.verification import find_faults
 from dpwgan.app.sampling import RowSource
-from dpwgan.app.together import _give_up, cut_units, draw_forms
+from dpwgan.app.together import UnitSource, _give_up, cut_units, draw_forms
 from dpwgan.errors import SpecsError, UsageError
 from dpwgan.privacy.unit_counts import SIZES_LABEL
 from tests.lives import fit_through_kills
@@ -215,6 +215,23 @@ def test_units_have_no_more_rows_than_a_released_list_tells_apart():
     out = Synthesizer(specs, 5.0, method="independent").fit(frame).sample(8)
     assert out.wave.eq("other").all()
     assert out.house.is_unique
+
+
+def test_a_row_may_come_twice_in_a_unit_where_its_kind_is_short():
+    specs = {**SPECS, "unit": {**NAMED["unit"], "kind": "role"}, "role": {"type": "enum", "values": ["head", "other"]}}
+    frame = make_frame().assign(role="other")
+    frame.loc[frame.index[:6], "role"] = "head"
+    synthesizer = fit(specs, frame=frame)
+    units = UnitSource(RowSource(synthesizer._fit.model, synthesizer._fit.encoder, rows=400), *list_parts(synthesizer))
+    drawn = units.draw(np.tile([4, 0], (100, 1)), 0, 0, draft=None, rng=np.random.default_rng(1))
+    assert drawn.height == 400
+    assert (drawn.group_by("house").len()["len"] == 4).all()
+
+
+def list_parts(synthesizer: Synthesizer) -> tuple[Any, Any]:
+    """The encoder and the unit that rows are put together by."""
+    encoder = synthesizer._fit.encoder
+    return encoder, encoder.schema.unit
 
 
 def test_large_units_are_told_from_small_ones_by_number_and_not_by_their_digits():
