@@ -363,4 +363,5 @@ def _take_likely(counts: Floats, *, stddev: float) -> Floats:
     multiples = np.append(0.0, RATIO ** np.arange(-_STEPS_BELOW, above + 1.0))
     odds = np.full(len(multiples), 1.0 / len(multiples))
     scales = np.full(len(counts), stddev)
-    return take_posterior(counts, stddev=stddev, scales=scales, multiples=multiples, first_odds=odds).means
+    # Far below 0 the mean may be, too, as all that is likely there lies around 0.
+    return np.maximum(take_posterior(counts, stddev=stddev, scales=scales, multiples=multiples, first_odds=odds).means, 0)

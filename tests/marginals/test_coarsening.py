@@ -168,6 +168,13 @@ def test_faint_cells_are_nearer_to_the_truth_than_their_counts_and_than_even_sha
     assert errors[0] < 0.95 * errors[1:].max()
 
 
+def test_a_code_far_below_nothing_holds_nothing():
+    noisy = np.array([2_409, 601, -12, -1, 13, 11, 10, 1, -36, 2], float)
+    drawn = _take_likely(noisy, stddev=8.0)
+    assert drawn[8] == 0
+    assert np.delete(drawn, 8).min() > 0
+
+
 @pytest.mark.parametrize(
     ("counts", "least_count", "labels"),
     [
