@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from dpwgan.errors import UsageError
 from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
+from dpwgan.marginals.code_counts import find_code_counts
 from dpwgan.marginals.day_kinds import DayKinds
-from dpwgan.marginals.fitted_prior import RATIO, take_posterior
 from dpwgan.marginals.number_tree import Intervals, NumberTree
 from dpwgan.marginals.one_ways import OneWays
 from dpwgan.marginals.round_steps import RoundSteps
@@ -38,9 +38,6 @@ _LEAST_STDDEVS = 3.0
 
 _NARROW = 8
 """How many times as wide an interval must be for one beside it, which holds nothing, to say nothing of it."""
-
-_STEPS_BELOW = 3
-"""What codes may hold begins so many steps below the stddev of their noise."""
 
 _SMOOTH_PIECES, _MOST_PIECES = 8, 128
 """Into how many pieces an interval of a number is cut at least, so that they follow a smooth density, and at most."""
@@ -85,20 +82,19 @@ class _Pieces:
     def __init__(self, one_ways: OneWays, index: int, *, records: int, kinds: Integers | None = None) -> None:
         self._attribute = attribute = one_ways.plan.attributes[index]
         self._records, self._kinds = records, kinds
-        self._noisy, self._code_stddev = one_ways.get_codes(index)
-        self._codes = _take_likely(self._noisy, stddev=self._code_stddev)
+        self._codes = find_code_counts(one_ways, index)
         self._odds = one_ways.odds.get(index)
-        self._tree = one_ways.get_tree(index) if attribute.number_span is not None else None
+        self._tree = one_ways.get_tree(index) if attribute.levels else None
         self._least_share = max(_LEAST_SHARE * records, _LEAST_STDDEVS * one_ways.stddev)
 
     def merge(self, least_count: float) -> AttributeGroups:
         """Merges what lies below the threshold."""
         labels = self._merge_codes(least_count)
         groups = int(labels.max()) + 1 if len(labels) else 0
-        counts = np.bincount(labels, self._codes, minlength=groups).astype(np.float64)
-        variances = np.bincount(labels, minlength=groups) * self._code_stddev**2
+        counts = np.bincount(labels, self._codes.likely, minlength=groups).astype(np.float64)
+        variances = self._codes.find_variances(labels)
         of_group, even = counts[labels], 1.0 / np.bincount(labels)[labels]
-        weights = np.divide(self._codes, of_group, out=even, where=of_group > 0)
+        weights = np.divide(self._codes.likely, of_group, out=even, where=of_group > 0)
         starts = np.arange(self._attribute.codes)
         if self._tree is None:
             masses = project_on_simplex(counts, variances, total=self._records)
@@ -137,9 +133,9 @@ class _Pieces:
     def _merge_codes(self, least_count: float) -> Integers:
         """The group of each code."""
         attribute, labels = self._attribute, np.empty(self._attribute.codes, np.int64)
-        is_missing = attribute.is_missing
-        labels[is_missing] = _pool(self._noisy[is_missing], least_count)
-        others = self._noisy[~is_missing]
+        is_missing, noisy = attribute.is_missing, self._codes.noisy
+        labels[is_missing] = _pool(noisy[is_missing], least_count)
+        others = noisy[~is_missing]
         merge = _merge_neighbours if attribute.ordered else _pool
         if self._kinds is None:
             merged = merge(others, least_count)
@@ -349,19 +345,3 @@ def _number_in_order(labels: Integers) -> Integers:
     rank[np.argsort(first)] = np.arange(len(first))
     numbered: Integers = rank[inverse]
     return numbered
-
-
-def _take_likely(counts: Floats, *, stddev: float) -> Floats:
-    """What codes hold by their noisy counts: how unequal codes are is what all of a column's counts say together.
-
-    Those that noise takes below a bar hold more on the mean than their counts say, those above it less.
-    Source: `take_posterior`.
-    """
-    if not len(counts) or stddev == 0.0:
-        return counts
-    above = math.ceil(math.log(max(1.0, counts.max() / stddev), RATIO))
-    multiples = np.append(0.0, RATIO ** np.arange(-_STEPS_BELOW, above + 1.0))
-    odds = np.full(len(multiples), 1.0 / len(multiples))
-    scales = np.full(len(counts), stddev)
-    # Far below 0 the mean may be, too, as all that is likely there lies around 0.
-    return np.maximum(take_posterior(counts, stddev=stddev, scales=scales, multiples=multiples, first_odds=odds).means, 0)

@@ -31,9 +31,10 @@ Looks = Sequence[tuple[Integers, Floats]]
 """Of intervals that cover all levels where they start, the first at 0, and their noisy counts. Shapes: (m,) each."""
 
 _FIRST_BLOCKS = 16
-"""About how many blocks the first look counts at most, all of one width, unless one look takes all levels.
+"""About how many blocks the first look counts at most, all of one width.
 
-The mean hangs on the largest blocks: its error grows with the root of how many of them have noise of their own.
+The mean hangs on the largest blocks: its error grows with the root of how many of them have noise of their own. So even
+a number of few levels is worth a look more, though all counts then carry more noise.
 """
 
 _HALVINGS = 6
@@ -123,8 +124,8 @@ def _find_heights(sizes: Integers) -> Integers:
 
 def _choose_height(segments: _Segments) -> int:
     sizes = segments.ends - segments.bases
-    height, most = 0, FEW_LEVELS if sizes.sum() <= FEW_LEVELS else _FIRST_BLOCKS
-    while height < int(segments.heights.max()) and np.sum(-(-sizes >> height)) > most:
+    height = 0
+    while height < int(segments.heights.max()) and np.sum(-(-sizes >> height)) > _FIRST_BLOCKS:
         height += 1
     return height
 

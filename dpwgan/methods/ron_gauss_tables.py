@@ -103,7 +103,7 @@ class RonGaussDesign:
                     times=1,
                     mechanism=f"{kind} noise on all one-way counts together{of_sizes}"
                     if look == 0
-                    else f"{kind} noise on finer counts of numbers",
+                    else f"{kind} noise on finer counts",
                     sensitivity=counts_sensitivity(event, histograms=histograms),
                     details={"histograms": histograms},
                 )

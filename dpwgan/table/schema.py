@@ -30,7 +30,7 @@ WHOLE, DAYS = "1/1", "day"
 """Units of numbers: whole ones, and days."""
 
 FEW_LEVELS = 128
-"""The most levels of a number that are counted one by one from the first."""
+"""Of a number of no more levels it is not asked what it is rounded to, nor how days of a week differ."""
 
 # A step is one to round to where so many of its multiples are in a range.
 _LEAST_MULTIPLES = 10
@@ -341,7 +341,7 @@ class HigherColumn(NumericColumn, kind="higher"):
 def choose_round_steps(levels: int, steps: Iterable[int] | None = None) -> tuple[int, ...]:
     """To which multiples people may round a number of so many levels, from 1 up: by default 5, 10, 50, 100 and so on.
 
-    None where there are so few levels that each is counted by itself. Each of the `steps` divides the next.
+    None where there are few levels. Each of the `steps` divides the next.
     """
     if levels <= FEW_LEVELS:
         return ()

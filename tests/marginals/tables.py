@@ -32,7 +32,7 @@ COLUMNS: tuple[Column, ...] = (
     NumericColumn(name="hours", minimum=0, maximum=99, integer=True, edges=(0, 20, 40, 99), missing=("",)),
 )
 NARROW = [column for column in COLUMNS if column.name not in ("wide", "weight", "pay")]
-"""Those that are looked at once."""
+"""Those that are looked at twice at most."""
 
 SCHEMA = Schema(columns=COLUMNS, sha256="0" * 64)
 SPANS = lay_out_spans(SCHEMA)

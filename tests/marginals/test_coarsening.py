@@ -15,9 +15,10 @@ from scipy import optimize, stats
 from dpwgan.errors import DpwganError, InputError, UsageError
 from dpwgan.marginals import merging
 from dpwgan.marginals.coarsening import Coarsening
+from dpwgan.marginals.code_counts import take_likely
 from dpwgan.marginals.day_kinds import DayKinds
 from dpwgan.marginals.layout import lay_out_attributes
-from dpwgan.marginals.merging import _join_neighbours, _merge_neighbours, _take_likely, coarsen
+from dpwgan.marginals.merging import _join_neighbours, _merge_neighbours, coarsen
 from dpwgan.marginals.number_tree import Intervals
 from dpwgan.marginals.one_ways import plan_one_ways
 from dpwgan.marginals.simplex import project_on_simplex
@@ -157,7 +158,7 @@ def test_faint_cells_are_nearer_to_the_truth_than_their_counts_and_than_even_sha
     for _ in range(200):
         truth = rng.uniform(20.0, 80.0, size)
         noisy = truth + stddev * rng.standard_normal(size)
-        drawn = _take_likely(noisy, stddev=stddev)
+        drawn = take_likely(noisy, stddev=stddev)
         guesses = [
             drawn / drawn.sum(),
             np.maximum(noisy, 0.0) / np.maximum(noisy, 0.0).sum(),
@@ -170,7 +171,7 @@ def test_faint_cells_are_nearer_to_the_truth_than_their_counts_and_than_even_sha
 
 def test_a_code_far_below_nothing_holds_nothing():
     noisy = np.array([2_409, 601, -12, -1, 13, 11, 10, 1, -36, 2], float)
-    drawn = _take_likely(noisy, stddev=8.0)
+    drawn = take_likely(noisy, stddev=8.0)
     assert drawn[8] == 0
     assert np.delete(drawn, 8).min() > 0
 

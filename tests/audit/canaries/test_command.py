@@ -82,6 +82,7 @@ def test_command_audits_releases_alone_when_there_are_no_runs(files, capfd):
     assert document["guesses"] is None
     assert {line["label"] for line in document["releases"]["lines"]} == {
         "one-way counts",
+        "one-way counts, look 2",
         "query selections",
         "query answers",
         "certificate",
