@@ -20,7 +20,7 @@ from dpwgan.errors import DataError, PrivacyError, UsageError
 from dpwgan.privacy.events import Gaussian
 from dpwgan.privacy.journal import Spent
 from dpwgan.privacy.terms import Alternative
-from dpwgan.table.schema import CategoricalColumn, Schema, UndiscoveredColumn
+from dpwgan.table.schema import CategoricalColumn, Rule, Schema, UndiscoveredColumn, UnitColumn
 
 SEX = CategoricalColumn(name="sex", tokens=("1", "2"))
 TOWN = UndiscoveredColumn(name="town", privacy="private", missing=("",))
@@ -178,3 +178,20 @@ def test_what_was_spent_comes_off_the_budget_when_a_run_is_planned_anew():
     whole, rest = (plan_run(make_schema(SEX), records=100, config=config, spent=past) for past in ((), spent))
     assert rest.choice.noise > whole.choice.noise
     assert rest.open_ledger().epsilon_reserved() <= 1.0
+
+
+def test_whole_units_are_sampled_only_where_each_row_is_known_to_be_someones():
+    unit = UnitColumn(name="who", max_rows=3)
+    dropping = Rule(name="no 2", columns=("sex",), sql="sex <> '2'", violations="drop")
+    for rows, rules, settings, sampled in (
+        (3, (), FEW, True),
+        (1, (), FEW, False),
+        # Rows that are left do not say whose they are.
+        (3, (dropping,), FEW, False),
+        (3, (), {**FEW, "anchor": "none", "engine": "reference"}, False),
+    ):
+        schema = replace(make_schema(SEX), columns=(SEX, replace(unit, max_rows=rows)), rules=rules)
+        planned = plan_run(schema, records=100, config=SynthesisConfig(epsilon=1.0, settings=settings))
+        assert (planned.terms.unit.sampled, planned.terms.unit.rows) == (sampled, rows)
+        steps = next(line for line in planned.open_ledger().itemise() if line["label"] == "critic steps")
+        assert steps.get("rows", 1) == (1 if sampled else rows)

@@ -168,6 +168,15 @@ def test_epsilon_is_never_below_the_exact_one_when_a_unit_is_counted(accountant,
         assert ask(accountant, [(by_root, 1)], delta=DELTA) < 0.9 * exact
 
 
+@ACCOUNTANTS
+@RELATIONS
+def test_several_releases_of_a_unit_cost_what_one_of_all_their_counts_does(accountant, relation):
+    apart, together = (DiscreteGaussian(stddev=24.0, cells=cells, rows=5) for cells in (2, 12))
+    found = ask(accountant, [(apart, 6)], delta=DELTA, relation=relation)
+    assert found == pytest.approx(ask(accountant, [(together, 1)], delta=DELTA, relation=relation), rel=1e-9)
+    assert ask(accountant, [(apart, 5)], delta=DELTA, relation=relation) < 0.95 * found
+
+
 def test_each_count_stays_within_the_factor_of_its_stand_in_when_rounded_at_random():
     event = DiscreteGaussian(stddev=0.625, cells=2, rows=3)
     release, cost = stand_in(event, 1)
