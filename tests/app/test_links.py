@@ -160,6 +160,21 @@ def test_output_does_not_depend_on_threads_and_is_the_seeds():
     pd.testing.assert_frame_equal(*frames)
 
 
+@pytest.mark.parametrize("most", [2, 3])
+def test_rows_that_a_unit_does_not_keep_are_linked_with_none(most, monkeypatch):
+    seen: list[Any] = []
+    count = links._count
+    monkeypatch.setattr(links, "_count", lambda *given: seen.append(given) or count(*given))
+    frame = make_frame(100)
+    specs = {**SPECS, "unit": {**SPECS["unit"], "max_rows": most}}
+    synthesizer = Synthesizer(specs, 20.0, method="independent").fit(frame)
+    table, _, of_rows, *_ = seen[0]
+    kept = frame.groupby("person").size().clip(upper=most)
+    assert sorted(np.bincount(of_rows).tolist()) == sorted(kept.tolist())
+    assert table.records == sum(part.height for part in table.frames()) == kept.sum()
+    assert synthesizer.claim().document["public"]["records"] == kept.sum()
+
+
 @pytest.mark.parametrize("order", [False, True], ids=["as they lie", "shuffled"])
 def test_what_is_counted_are_pairs_of_rows_that_no_rule_drops(order, monkeypatch):
     seen: dict[str, Any] = {}
