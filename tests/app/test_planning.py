@@ -177,7 +177,11 @@ def test_what_was_spent_comes_off_the_budget_when_a_run_is_planned_anew():
     spent = (Spent(label="counts (plan 1)", event=Gaussian(noise_multiplier=20.0), count=1),)
     whole, rest = (plan_run(make_schema(SEX), records=100, config=config, spent=past) for past in ((), spent))
     assert rest.choice.noise > whole.choice.noise
-    assert rest.open_ledger().epsilon_reserved() <= 1.0
+    ledger = rest.open_ledger()
+    assert ledger.epsilon_reserved() <= 1.0
+    # It is part of what the guarantee adds up, at the cost that it had.
+    assert spent[0].label in {line["label"] for line in ledger.itemise()}
+    assert ledger.epsilon_reserved() == pytest.approx(whole.open_ledger().epsilon_reserved(), abs=1e-3)
 
 
 def test_whole_units_are_sampled_only_where_each_row_is_known_to_be_someones():

@@ -50,6 +50,8 @@ def test_rows_beyond_a_units_own_are_left_out_and_the_claim_says_so(tmp_path):
     assert "any one unit" in claim["statement"]
     assert {line["rows"] for line in claim["ledger"]} == {2}
     assert not any(item.startswith("a person with more than one row") for item in claim["not_covered"])
+    assert any(item.startswith("how many rows a unit has") for item in claim["not_covered"])
+    assert any(item.startswith("a person who is more than one unit") for item in claim["not_covered"])
     assert "in common is not kept" in claim["output"]["note"]
     out = pl.read_csv(tmp_path / "a" / "out.csv", infer_schema=False)
     assert out.columns == list(SPECS)

@@ -1,0 +1,48 @@
+"""What several workers must agree on before any of them reads a row."""
+
+from pathlib import Path
+
+import pytest
+
+from dpwgan.app import teamwork
+from dpwgan.app.config import RunConfig, SynthesisConfig
+from dpwgan.app.planning import plan_run
+from dpwgan.table.specs import parse_specs
+
+SPECS = {"sex": {"type": "enum", "values": ["f", "m"]}}
+
+
+def list_facts(table: Path, *, sha256: str = "0" * 64, **asked: object) -> dict[str, bytes]:
+    synthesis = SynthesisConfig(**{"epsilon": 1.0, "method": "independent", **asked})
+    config = RunConfig(data=str(table), output="out.csv", specs=Path("specs.json"), synthesis=synthesis)
+    run_plan = plan_run(parse_specs(SPECS, sha256=sha256), records=4, config=synthesis)
+    return teamwork._list_facts(config, run_plan=run_plan)
+
+
+@pytest.mark.parametrize("rows", ["m f m m", "f m m m", "f f m f"], ids=["order", "other order", "cell"])
+def test_workers_do_not_agree_where_a_row_of_their_tables_differs(rows, tmp_path):
+    """By the place of a row it is one worker's: in another order some would count twice."""
+    (tmp_path / "parts").mkdir()
+    facts = []
+    for name, cells in (("one.csv", "f m m f"), ("other.csv", rows), ("parts/1.csv", rows)):
+        (tmp_path / name).write_text("\n".join(["sex", *cells.split(), ""]))
+        facts.append(list_facts(tmp_path / name.removesuffix("/1.csv")))
+    differing = {name for name in facts[0] if facts[0][name] != facts[1][name]}
+    assert differing == {"the table"}
+    assert facts[1] == facts[2]
+
+
+def test_workers_do_not_agree_where_budgets_or_settings_differ(tmp_path):
+    (tmp_path / "table.csv").write_text("sex\nf\nm\nm\nf\n")
+    table = tmp_path / "table.csv"
+    known = list_facts(table)
+    for asked, name in (
+        ({"epsilon": 1.1}, "the budget"),
+        ({"delta": 1e-3}, "the budget"),
+        ({"neighbours": "replace-one"}, "the settings"),
+        ({"rows_per_unit": 2}, "the settings"),
+        ({"seed": 1}, "the settings"),
+        ({"sha256": "1" * 64}, "the specs"),
+    ):
+        found = list_facts(table, **asked)
+        assert {fact for fact in known if known[fact] != found[fact]} == {name}
