@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import datetime
 import zoneinfo
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from dpwgan.errors import DataError, UsageError
+from dpwgan.errors import DataError, UsageError, quote
 from dpwgan.table.calendar import CalendarColumn
 from dpwgan.table.findings import Findings, check_header
-from dpwgan.table.schema import BooleanColumn, CategoricalColumn, Column, Schema
+from dpwgan.table.numerals import read_number
+from dpwgan.table.schema import BooleanColumn, CategoricalColumn, Column, Schema, UnitColumn
 from dpwgan.table.spelling import NO_MOMENT, Cell, Refusal, Speller, spell_moments, spell_values, write_cells
 from dpwgan.table.types import choose_type, give_type, holds_all
 
@@ -117,11 +118,27 @@ def _read_column(values: pd.Series, column: Column, findings: Findings) -> pl.Se
     if values.dtype == object:
         texts: dict[str, Cell] = {value: spell(value) for value in {text for text in values if isinstance(text, str)}}
         cells = [texts[value] if isinstance(value, str) else spell(value) for value in values]
+        if isinstance(column, UnitColumn):
+            told = zip(values, cells, strict=True)
+            _refuse_two_names(column.name, texts, {cell for value, cell in told if not isinstance(value, str)})
         return write_cells(column.name, cells, np.arange(len(cells)), findings)
     places, seen = pd.factorize(values, use_na_sentinel=True)
     # As an array, so that a float32 is written with its own digits and not with those of the double it becomes.
     distinct = seen.to_numpy() if values.dtype.kind == "f" else seen
     return write_cells(column.name, list(map(spell, distinct)), places, findings)
+
+
+def _refuse_two_names(column: str, texts: Iterable[str], others: Collection[Cell]) -> None:
+    """Refuses 007 as text where 7 is a number, as pandas reads a long file: rows of one unit would be of two.
+
+    Raises: DataError.
+    """
+    numbers = {read_number(cell) for cell in others if isinstance(cell, str)} - {None}
+    if any(text not in others and read_number(text) in numbers for text in texts):
+        raise DataError(
+            f"Column {quote(column)}: of numbers, and of text that writes some of them otherwise, so that one unit "
+            "would be taken for several; read all of it as text."
+        )
 
 
 def _read_objects(values: pd.Series, column: CalendarColumn, findings: Findings) -> pl.Series:

@@ -23,6 +23,7 @@ from dpwgan.table.schema import (
     NumericColumn,
     Schema,
     UndiscoveredColumn,
+    UnitColumn,
 )
 from tests.programs import ROOT, call
 
@@ -165,6 +166,30 @@ def test_nothing_is_refused_when_a_cell_is_empty_or_text(column, cells):
 def test_whole_numbers_stay_whole_when_a_frame_made_in_memory_has_another_value(last, column):
     frame = pd.DataFrame({"c": [*range(20), last]})
     assert from_pandas(frame, make_schema(column))["c"].to_list()[:-1] == [str(number) for number in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("names", "is_sound"),
+    [
+        ([7, "7", "A7", 7.0], True),
+        ([8, "007", "7", None], True),
+        (["007", "7", "7.0"], True),
+        ([7, "007"], False),
+        ([7, "7", "007"], False),
+        ([7.5, "7.50"], False),
+        ([Decimal("7"), " 7"], False),
+    ],
+)
+def test_one_unit_is_not_taken_for_two_when_pandas_has_made_numbers_of_some_rows(names, is_sound):
+    """As `read_csv` does of a long file, some thousand rows at a time. Text alone is compared to the letter."""
+    frame = pd.DataFrame({"c": pd.Series(names, dtype=object)})
+    if is_sound:
+        assert from_pandas(frame, make_schema(UnitColumn(name="c", max_rows=2))).height == len(names)
+        return
+    with pytest.raises(DataError, match=r"^Column 'c': of numbers, and of text that writes some of them otherwise"):
+        from_pandas(frame, make_schema(UnitColumn(name="c", max_rows=2)))
+    # Names that nobody is protected by are let go, however they are written.
+    assert from_pandas(frame, make_schema(NAMES)).height == len(names)
 
 
 @pytest.mark.parametrize("value", [b"S3CRET", ["S3CRET"], {"S3CRET": 1}, 1 + 2j, "S3CRET\ud800"])
