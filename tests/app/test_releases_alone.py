@@ -17,7 +17,7 @@ from dpwgan.table import links
 
 PERSONS = np.random.default_rng(0).permutation(np.repeat(np.arange(60), np.tile([1, 2, 3, 5], 15)))
 DROPS: dict[str, Any] = {
-    "unit": {"column": "person", "max_rows": 3, "linked": ["day", "status"], "kind": "kind"},
+    "unit": {"column": "person", "max_rows": 3, "linked": ["day", "status", "part"], "kind": "kind"},
     "person": {"type": "integer", "uuid": True, "min": 0},
     "sex": {"type": "enum", "values": ["f", "m"], "of": "unit"},
     "kind": {"type": "enum", "values": ["x", "y"]},
