@@ -135,7 +135,13 @@ def _choose_laplace(terms: Terms, *, shares: Sequence[float]) -> tuple[list[Lapl
     """
     budget = terms.budget
     # Sums are rounded up by the accountant; this is more than all of it.
-    left = (budget.epsilon - terms.get_epsilon(BASIC)) * (1 - 1e-9)
+    others = terms.get_epsilon(BASIC)
+    if math.isinf(others):
+        raise PrivacyError(
+            "What else the run releases, such as counts of linked rows, has Gaussian noise, of which no epsilon is "
+            "proved without a delta: ask for Gaussian noise on all of it (--noise gaussian)"
+        )
+    left = (budget.epsilon - others) * (1 - 1e-9)
     if not left > 0:
         raise PrivacyError(f"The other charges leave nothing of the budget of epsilon {budget.epsilon:g}.")
     replacing = terms.neighboring_relation is NeighboringRelation.REPLACE_ONE

@@ -10,7 +10,7 @@ from dpwgan.gaussians.projected_gaussian import draw_projection, project_on_semi
 from dpwgan.images.moments import MEANS_REPLACE_ONE_FACTOR
 from dpwgan.methods.ron_gauss_tables import choose_dimension
 from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import Laplace, StableSelection, Wishart
+from dpwgan.privacy.events import DiscreteGaussian, Laplace, StableSelection, Wishart
 from dpwgan.table.schema import CategoricalColumn
 from tests.ledgers import make_release
 from tests.marginals.tables import COLUMNS
@@ -100,6 +100,14 @@ def test_lists_of_cells_come_off_the_budget_when_they_are_paid_for():
     assert ledger.guarantee().delta == 1e-5
     with pytest.raises(PrivacyError, match="leave nothing"):
         make_plan("ron-gauss", make_table(300).shape, others=[(StableSelection(epsilon=1.0, delta=1e-7), 1)])
+
+
+def test_gaussian_noise_is_asked_for_where_linked_rows_have_it():
+    others = [(DiscreteGaussian(stddev=64.0, cells=1), 1)]
+    with pytest.raises(PrivacyError, match=r"counts of linked rows, has Gaussian noise, .*--noise gaussian"):
+        make_plan("ron-gauss", make_table(300).shape, others=others)
+    plan = make_plan("ron-gauss", make_table(300).shape, others=others, noise="gaussian")
+    assert 0 < reserve(plan).epsilon_reserved() < 1.0
 
 
 MANY = CategoricalColumn(name="many", tokens=tuple(f"t{i}" for i in range(129)))
