@@ -66,8 +66,16 @@ _LEAST_EXACT = 0.3
 
 
 def find_compared(attributes: Sequence[Attribute], *, least_levels: int) -> tuple[int, ...]:
-    """The numbers of so many levels that there is another one of the same kind for. Privacy: of public facts alone."""
-    kinds = {place: facts.kind for place, facts in enumerate(attributes) if facts.kind and facts.levels >= least_levels}
+    """The numbers of so many levels, and all moments, that there is another one of the same kind for.
+
+    Days of a quarter have fewer levels, and share groups where noise is large: what ends on the same day would not.
+    Privacy: of public facts alone.
+    """
+    kinds = {
+        place: facts.kind
+        for place, facts in enumerate(attributes)
+        if facts.kind and facts.levels >= (2 if facts.is_moment else least_levels)
+    }
     return tuple(place for place, kind in kinds.items() if list(kinds.values()).count(kind) > 1)
 
 

@@ -69,6 +69,9 @@ def test_numbers_are_compared_with_those_of_their_kind():
     assert find_compared(facts, least_levels=2) == (0, 1, 2, 3, 4)
     assert [facts[place].origin for place in (0, 2, 3)] == [0, 0, -30]
     assert [facts[place].steps for place in (0, 1, 2)] == [1, 100, 1]
+    # Days of a quarter are told apart by how they compare, however few they are.
+    quarter = [replace(facts[place], levels=90) for place in (0, 2, 3)]
+    assert find_compared(quarter, least_levels=129) == (1, 2)
     # Times of day are no numbers.
     times = replace(facts[0], unit="time of day by 60000000 microseconds")
     assert find_compared([facts[0], times, facts[1]], least_levels=129) == (0, 2)
