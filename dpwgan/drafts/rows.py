@@ -38,7 +38,7 @@ _MOST_CODES = 20
 
 _COMPACT = "%Y%m%d"
 _DATES = ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%m-%d-%Y", "%d-%m-%Y", "%Y/%m/%d")
-_OTHER_DATES = ("%d %b %Y", "%d-%b-%Y", "%b %d, %Y")
+_OTHER_DATES = ("%d %b %Y", "%d-%b-%Y", "%b %d, %Y", "%d%b%Y")
 # Of eight digits on end, others are taken for a number.
 _YEARS = range(1800, 2200)
 _TIMES = ("%H:%M", "%H:%M:%S")
@@ -58,7 +58,7 @@ _PARTS = re.compile(r"[0-9]+(\.[0-9]+)+")
 
 
 def _join(dates: tuple[str, ...], times: tuple[str, ...]) -> tuple[str, ...]:
-    return (*dates, *times, *(f"{date}{between}{time}" for date in dates for between in " T" for time in times))
+    return (*dates, *times, *(f"{date}{between}{time}" for date in dates for between in " T:" for time in times))
 
 
 _WRITTEN_OUT = _join((*_DATES, *_OTHER_DATES), (*_TIMES, *_OTHER_TIMES))
@@ -71,7 +71,8 @@ _CALENDARS = (
 
 _TAIL = re.compile(r"(?<=:[0-9]{2})(\.[0-9]+)?(Z|[+-][0-9]{2}:?[0-9]{2})?$")
 MOMENT = re.compile(
-    r"([0-9]{4}[-./][0-9]{1,2}[-./][0-9]{1,2}|[0-9]{1,2}[-./ ]([0-9]{1,2}|[A-Za-z]{3,9})[-./ ]([0-9]{4}|[0-9]{2})"
+    r"([0-9]{4}[-./][0-9]{1,2}[-./][0-9]{1,2}"
+    r"|[0-9]{1,2}([-./ ][0-9]{1,2}[-./ ]|[-./ ]?[A-Za-z]{3,9}[-./ ]?)([0-9]{4}|[0-9]{2})"
     r"|[A-Za-z]{3,9} [0-9]{1,2}, [0-9]{4}|[0-9]{1,2}:[0-9]{2})([ T:].*)?"
 )
 """What moments look like, in formats that are not known as well."""
@@ -337,7 +338,7 @@ def _fits(cell: str, pattern: str) -> bool:
         moment = datetime.strptime(cell, pattern.replace("%-", "%"))
     except ValueError:
         return False
-    return moment.strftime(pattern) == cell and (pattern != _COMPACT or moment.year in _YEARS)
+    return moment.strftime(pattern).lower() == cell.lower() and (pattern != _COMPACT or moment.year in _YEARS)
 
 
 def _find_span(pattern: str | None, cells: set[str]) -> dict[str, Any]:

@@ -242,13 +242,14 @@ def read_compared(
         legal = (cells >= 0).all(axis=1)
         left_out += int(np.count_nonzero(~legal))
         rows = np.flatnonzero(legal & drawn[first : first + frame.height])
-        # Both spellings of a truth are one cell: which of them a table has says nothing of its rows.
+        # Spellings of a truth, and months in capitals, are one cell: which a table has says nothing of its rows.
         truths = [
             pl.Series(column.name, column.tokens).gather(found[0][rows])
             for column, (found, _) in zip(kept, read, strict=True)
             if isinstance(column, BooleanColumn)
         ]
-        written = frame[rows].select(*codecs, *derived).with_columns(truths).cast(pl.Categorical)
+        moments = pl.col([column.name for column in kept if isinstance(column, CalendarColumn)]).str.to_uppercase()
+        written = frame[rows].select(*codecs, *derived).with_columns(truths).with_columns(moments).cast(pl.Categorical)
         parts.append((cells[rows].astype(np.int32), numbers[rows].astype(np.float64), written))
         first += frame.height
     for between in book.rules:

@@ -12,7 +12,7 @@ MOMENT = pl.Datetime("us")
 
 
 def read_moments(cells: pl.Series, column: CalendarColumn) -> pl.Series:
-    """Reads (n,) cells; null where a cell is not, to the letter, what `write_moments` writes of a moment."""
+    """Reads (n,) cells; null where a cell is not, but for capitals, what `write_moments` writes of a moment."""
     # What a format does not say is said behind it.
     said = set(DIRECTIVE.findall(column.format.replace("%-", "%")))
     behind = [("%Y", "1970")] * (not said & {"Y"})
@@ -23,7 +23,8 @@ def read_moments(cells: pl.Series, column: CalendarColumn) -> pl.Series:
     texts = cells.cast(pl.String).str.strip_chars(" \t")
     whole = texts + "".join(f" {text}" for _, text in behind) if behind else texts
     moments = whole.str.to_datetime(form, time_unit="us", strict=False)
-    is_written = (write_moments(moments, column) == texts).fill_null(False)
+    written = write_moments(moments, column)
+    is_written = (written.str.to_lowercase() == texts.str.to_lowercase()).fill_null(False)
     return moments.set(~is_written, None)
 
 

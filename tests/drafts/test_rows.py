@@ -44,6 +44,8 @@ def test_table_without_a_dictionary_is_described_by_its_rows_when_asked():
         (["1/31/2024 9:05", "12/1/2024 10:00"], {"type": "datetime", "format": "%-m/%-d/%Y %-H:%M"}),
         (["06/03/2024 06:52 AM", "12/31/2024 01:00 PM"], {"type": "datetime", "format": "%m/%d/%Y %I:%M %p"}),
         (["03-Jun-2024", "03-Jul-2024"], {"type": "date", "format": "%d-%b-%Y"}),
+        (["03JUN2024", "03JUL2024"], {"type": "date", "format": "%d%b%Y"}),
+        (["03jun2024:09:05:00", "03jul2024:13:00:59"], {"type": "datetime", "format": "%d%b%Y:%H:%M:%S"}),
         (["Jun 3, 2024", "Dec 24, 2024"], {"type": "date", "format": "%b %-d, %Y"}),
         (["8h30", "19h00"], {"type": "time", "format": "%-Hh%M"}),
         (["9:05 AM", "10:00 PM"], {"type": "time", "format": "%-I:%M %p"}),

@@ -184,3 +184,11 @@ def test_truths_are_written_alike_when_two_tables_spell_them_differently(tmp_pat
     spec = {"type": "boolean", "missing": ["?"]}
     tables = [read_one(tmp_path, spec, cells) for cells in (["1", "0", "?", "1"], ["true", "FALSE", "?", "True"])]
     assert [table.written["x"].to_list() for table in tables] == [["true", "false", "?", "true"]] * 2
+
+
+def test_months_are_written_alike_when_one_table_has_them_in_capitals(tmp_path):
+    spec = {"type": "date", "format": "%d%b%Y", "min": "2022-01-01", "max": "2022-12-31"}
+    real, synthetic = [
+        read_one(tmp_path, spec, cells) for cells in (["17OCT2022", "01may2022"], ["17Oct2022", "01May2022"])
+    ]
+    assert real.written.equals(synthetic.written)

@@ -47,6 +47,14 @@ def test_text_comes_back_when_it_is_any_moment_in_any_format(kind, form, moments
     assert [codec.get_canonical(cell) for cell in cells] == cells
 
 
+def test_names_are_read_whatever_their_capitals_are_as_statistical_programs_write_them():
+    codec = make(type="datetime", format="%d%b%Y:%I:%M %p", min="2022-01-01", max="2022-12-31", missing=["NA"])
+    cells = ["17OCT2022:09:30 AM", "17oct2022:09:30 am", "NA"]
+    written = "17Oct2022:09:30 AM"
+    assert round_trip(codec, cells) == [written, written, "NA"]
+    assert [codec.get_canonical(cell) for cell in [*cells, "17OKT2022:09:30 AM"]] == [written, written, "NA", None]
+
+
 @pytest.mark.parametrize(("form", "digits"), [("%H:%M:%S.%6f", 6), ("%H:%M:%S.%3f", 3)])
 @settings(max_examples=20)
 @given(micros=st.lists(st.integers(0, 999_999), min_size=1))

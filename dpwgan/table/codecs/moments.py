@@ -149,10 +149,11 @@ class MomentCodec(TrainedCodec):
 
     def get_canonical(self, cell: str) -> str | None:
         """The moment or the missing code that a cell stands for."""
-        missing, _, illegal = self.read(pl.Series([cell]))
+        missing, steps, illegal = self.read(pl.Series([cell]))
         if any(broken.any() for broken in illegal.values()):
             return None
-        return self.missing[missing[0]] if missing[0] >= 0 else cell.strip(BLANKS)
+        written: str = self.write_steps(steps)[0]
+        return self.missing[missing[0]] if missing[0] >= 0 else written
 
     def are_legal(self, cells: pl.Series) -> pl.Series:
         """Looks for moments in range, a whole number of steps from the first one, and for missing codes."""
