@@ -27,7 +27,7 @@ _MOST_DECIMALS = 17
 # Those that a double holds for sure, before and behind the point.
 _MOST_DIGITS = 15
 # What programs write where nothing is known; beside numbers or moments alone it is taken for that.
-_MARKS = {"NA", "N/A", "n/a", "NULL", "null", "None", "NaN", "nan", "-"}
+_MARKS = {"NA", "N/A", "n/a", "NULL", "null", "None", "NaN", "nan", "-", "."}
 _MARKS |= {"#N/A", "#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"}
 # Days that never come.
 _NEVER = re.compile(r"(0000-00-00|00[./]00[./]0000|9999-12-31|31[./]12[./]9999|12/31/9999)([ T].*)?")
@@ -295,7 +295,7 @@ def _have_parts(cells: set[str]) -> bool:
 def _have_gaps(cells: set[str]) -> bool:
     """Whether cells are numbers, with others of as many decimals between them that no cell is."""
     numbers = _read_numbers(cells)
-    shift = max(map(_count_decimals, numbers), default=0)
+    shift = 0 if _are_whole(numbers) else max(map(_count_decimals, numbers))
     return len(numbers) == len(cells) <= (numbers[-1] - numbers[0]).scaleb(shift)
 
 

@@ -103,6 +103,7 @@ def test_moments_and_codes_are_told_from_amounts(cells, found):
         (["3", "NA", "low"], {"type": "enum", "values_from": "data"}),
         (["NA", "-"], {"type": "enum", "values_from": "data"}),
         (["7", "#DIV/0!"], {"type": "integer", "min": 7, "max": 7, "missing": ["#DIV/0!"]}),
+        (["7", "."], {"type": "integer", "min": 7, "max": 7, "missing": ["."]}),
         (["A", "#REF!"], {"type": "enum", "values_from": "data"}),
     ],
 )
@@ -236,6 +237,7 @@ def test_column_stays_open_when_it_may_hold_names():
         (["1", "2", "3"], 100, "integer"),
         (["1", "2", "5", "8"], 99, "integer"),
         ([str(2 * number) for number in range(21)], 200, "integer"),
+        (["1.0", "2.0", "3.0"], 100, "integer"),
         (["1.0", "1.5", "2.0"], 100, "enum"),
         (["1.0", "1.5", "2.0"], 99, "float"),
         (["0.1", "0.2", "0.3"], 100, "float"),
