@@ -212,6 +212,8 @@ class MemoryPlan:
 
 # One-way counts whose noise has such a share of all rows as its stddev leave little of a table.
 _MUCH_NOISE = 0.03
+# Of lists of which each cell has so many times fewer rows in the mean, they leave little but the frequent cells.
+_MUCH_NOISE_OF_LISTS = 5
 # Columns that are named where any may say whose a row is.
 _MOST_NAMED = 5
 
@@ -290,15 +292,23 @@ def plan_run(schema: Schema, *, records: int, config: SynthesisConfig, spent: tu
 
 
 def warn_of_noise(run_plan: RunPlan) -> None:
-    """Says so where the noise of one-way counts leaves little of a table. Privacy: sees public facts only."""
+    """Says so where the noise of one-way counts leaves little of a table or a list. Privacy: sees public facts only."""
     records = run_plan.shape.records
-    for line in run_plan.plan.releases:
-        if line.label == ONE_WAYS_LABEL and line.stddev > _MUCH_NOISE * records:
+    lists = [column for column in run_plan.schema.columns if isinstance(column, CategoricalColumn)]
+    for stddev in [line.stddev for line in run_plan.plan.releases if line.label == ONE_WAYS_LABEL]:
+        if stddev > _MUCH_NOISE * records:
             LOGGER.warning(
                 "noise of %.0f on each count is %.0f%% of the rows: what fewer rows have in common, and the tails of "
                 "numbers, will be chance; a larger epsilon, more rows or fewer of each unit would help",
-                line.stddev,
-                100.0 * line.stddev / records,
+                stddev,
+                100.0 * stddev / records,
+            )
+        if hidden := [each for each in lists if len(each.tokens) * stddev > _MUCH_NOISE_OF_LISTS * records]:
+            LOGGER.warning(
+                "noise of %.0f on each count hides most cells of %s: many rows written will have one that no real row "
+                "has; list fewer cells, or coarser ones (docs/specs.md, Helping columns)",
+                stddev,
+                ", ".join(f"{quote(each.name)} ({len(each.tokens):,})" for each in hidden[:_MOST_NAMED]),
             )
 
 

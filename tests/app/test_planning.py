@@ -62,6 +62,15 @@ def test_noise_is_warned_about_when_counts_drown_in_it(caplog, records, rows_per
     assert share is None or f"on each count is {share}" in caplog.text
 
 
+@pytest.mark.parametrize(("cells", "is_hidden"), [(300, False), (3_000, True)])
+def test_long_list_is_warned_about_when_noise_hides_most_of_its_cells(caplog, cells, is_hidden):
+    codes = CategoricalColumn(name="code", tokens=tuple(map(str, range(cells))))
+    with caplog.at_level("WARNING", logger="dpwgan"):
+        warn_of_noise(plan(SEX, codes, records=5_000, method="query-gan"))
+    assert ("hides most cells of 'code' (3,000)" in caplog.text) == is_hidden
+    assert "'sex'" not in caplog.text
+
+
 def test_discovery_takes_its_share_when_columns_are_paid_for():
     planned = plan(SEX, TOWN, SEA, JOB, records=1000, epsilon=2.0)
     assert sorted(planned.discoveries) == ["job", "town"]
