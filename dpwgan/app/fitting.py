@@ -233,11 +233,14 @@ def _discover(table: SourceTable, run_plan: RunPlan, *, ledger: Ledger) -> Schem
     kept = json.loads(str(ledger.keep(_LISTS, discover)["columns"]))
     released = {column.name: column for column in map(read_column, kept)}
     for column in released.values():
-        if isinstance(column, CategoricalColumn) and set(column.tokens) <= set(column.missing):
-            LOGGER.warning(
-                "column %s: no cell occurs often enough to be released, so every row written has its missing code; "
+        if isinstance(column, CategoricalColumn):
+            found = len({*column.tokens} - {*column.missing})
+            tell = LOGGER.info if found else LOGGER.warning
+            tell(
+                "column %s: %s of its cells occur often enough to be released, and all others become its missing code; "
                 "list its values in the specs if they are public",
                 quote(column.name),
+                found or "none",
             )
     columns = tuple(released.get(column.name, column) for column in schema.columns)
     return discover_domains(table.frames(), replace(schema, columns=columns))

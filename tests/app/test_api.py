@@ -101,12 +101,15 @@ def test_lists_are_found_under_the_relation_and_budget_that_were_planned_when_di
         assert release.event.delta == pytest.approx(1e-6 * DISCOVERY_SHARE / 2)
 
 
-@pytest.mark.parametrize(("cells", "is_told"), [((), True), (("a",), False)])
-def test_a_list_of_which_nothing_is_released_is_told(acts, monkeypatch, caplog, cells, is_told):
+@pytest.mark.parametrize(("cells", "level", "many"), [((), "WARNING", "none"), (("a",), "INFO", "1")])
+def test_how_many_cells_of_a_list_are_released_is_told(acts, monkeypatch, caplog, cells, level, many):
+    caplog.set_level("INFO", logger="dpwgan")
     monkeypatch.setattr(NoiseSource, "discover", lambda self, release, counts, **more: cells)
     fit(Synthesizer(SPECS, 8.0, 1e-6, settings=FAST), make_watched_table(acts))
-    said = [record.getMessage() for record in caplog.records if "often enough" in record.getMessage()]
-    assert [text.split(":")[0] for text in said] == (["column 'town'", "column 'job'"] if is_told else [])
+    said = [(record.levelname, record.getMessage()) for record in caplog.records if "often" in record.getMessage()]
+    assert [(told, text.split(" of its")[0]) for told, text in said] == [
+        (level, f"column {name!r}: {many}") for name in ("town", "job")
+    ]
 
 
 def test_plan_is_refused_when_it_was_made_for_another_table_or_budget(acts):
