@@ -161,7 +161,7 @@ def read_tables(
     """
     if holdout is not None and Path(holdout).resolve() == Path(real).resolve():
         raise UsageError("the hold-out rows are the real table: take out rows that are not trained on")
-    schema = discover_schema(real, specs)
+    schema = discover_schema(specs, real, *filter(None, [holdout]))
     return TableSet(
         real=read_compared(real, schema, most=most, seed=seed),
         holdout=None if holdout is None else read_compared(holdout, schema, most=most, seed=seed),
@@ -175,8 +175,8 @@ def digest_file(path: str) -> str:
     return hashlib.sha256(read_bytes(path)).hexdigest()
 
 
-def discover_schema(path: str | Path, schema: Schema) -> Schema:
-    """Lists the cells of columns whose list the specs leave to the data, as they occur in this, the real table.
+def discover_schema(schema: Schema, *paths: str | Path) -> Schema:
+    """Lists the cells of columns whose list the specs leave to the data, as they occur in tables of real rows.
 
     Privacy: NOT private.
     Raises: as `read_compared`.
@@ -184,7 +184,7 @@ def discover_schema(path: str | Path, schema: Schema) -> Schema:
     if not any(isinstance(column, UndiscoveredColumn) for column in schema.columns):
         return schema
     waived = _change_columns(schema, UndiscoveredColumn, privacy="waived")
-    return discover_domains(open_table(path, waived).frames(), waived)
+    return discover_domains((frame for path in paths for frame in open_table(path, waived).frames()), waived)
 
 
 def _change_columns(schema: Schema, kind: Any, **changes: Any) -> Schema:

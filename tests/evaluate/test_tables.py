@@ -10,7 +10,7 @@ import pytest
 
 from dpwgan.errors import DataError
 from dpwgan.evaluate import tables
-from dpwgan.evaluate.tables import ComparedTable, discover_schema, read_compared
+from dpwgan.evaluate.tables import ComparedTable, discover_schema, read_compared, read_tables
 from dpwgan.table.specs import parse_specs
 from tests.evaluate.samples import SPECS, draw_rows, write_rows
 
@@ -147,11 +147,15 @@ def test_domain_is_taken_from_the_real_table_when_the_specs_leave_it_to_the_data
     }
     schema = parse_specs(specs, sha256="")
     real = write_rows(tmp_path / "a.csv", [["b", "0"], ["a", "1"], ["?", "1"]], header=list(specs))
-    found = discover_schema(real, schema)
+    found = discover_schema(schema, real)
     assert read_compared(real, found).columns[0].labels == ("a", "b", "?")
     other = write_rows(tmp_path / "b.csv", [["c", "0"], ["a", "1"]], header=list(specs))
     assert read_compared(other, found, illegal="leave out").illegal == 1
-    assert discover_schema(real, SCHEMA) is SCHEMA
+    assert discover_schema(SCHEMA, real) is SCHEMA
+    # Rows that were held out have rare cells of their own.
+    tables = read_tables(str(real), str(real), str(other), specs=schema)
+    assert tables.holdout is not None
+    assert tables.real.columns[0].labels == tables.holdout.columns[0].labels == ("a", "b", "c", "?")
 
 
 def test_table_shows_no_row_when_it_is_printed(tmp_path):

@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> None:
         threads=arguments.threads,
     )
     LOGGER.info("reading the table")
-    schema = discover_schema(arguments.data, read_specs(arguments.specs, codebook=arguments.codebook))
+    schema = discover_schema(read_specs(arguments.specs, codebook=arguments.codebook), arguments.data)
     if schema.unit is not None and schema.unit.has_sizes:
         raise UsageError("audits do not see how many rows units have: leave the unit's column out of the columns")
     rng = np.random.default_rng(arguments.seed)
