@@ -7,6 +7,7 @@ Privacy: a range or a list that is read from rows gives those rows away, and no 
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -17,6 +18,7 @@ from typing import Any
 import polars as pl
 
 from dpwgan.drafts.entry import KEYS, choose_calendar, list_holes
+from dpwgan.errors import DataError
 from dpwgan.table.domains import MOST_CATEGORIES
 from dpwgan.table.numerals import read_number
 from dpwgan.table.specs.keys import MAX_WHOLE_NUMBER
@@ -53,6 +55,8 @@ _FEWEST_OF_FEW = 20
 _STEPS_BETWEEN = 10
 # Digits from which on whole numbers that all have as many are seldom amounts, and never years.
 _CODE_DIGITS = 5
+# Different numbers up to which the largest may be the sum of all others by chance.
+_FEWEST_PARTS = 3
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,14}")
 _PARTS = re.compile(r"[0-9]+(\.[0-9]+)+")
 
@@ -91,9 +95,13 @@ def fill_from_rows(
     or added; why others have nulls left, and what to look at again in some that it filled.
     """
     cells: dict[str, set[str]] = {}
+    sums = Counter[str]()
     rows = 0
     for frame in frames:
         rows += frame.height
+        sums.update(frame.select(pl.all().cast(pl.Float64, strict=False).sum()).row(0, named=True))
+        if frame.width > 1 and frame.select(pl.all_horizontal(pl.all() == "").any()).item():
+            raise DataError("some rows have nothing in any cell: take them out, or all columns would be optional")
         for column in frame.get_columns():
             cells.setdefault(column.name, set()).update(column.unique().to_list())
     named = {**draft, **{name: {"type": None} for name in cells if name not in draft}}
@@ -111,6 +119,10 @@ def fill_from_rows(
     waived = [name for name in filled if filled[name] != named[name]]
     for name in cells.keys() - {*left}:
         is_told = named[name]["type"] is not None
+        numbers = _read_numbers(cells[name])
+        if len(numbers) > _FEWEST_PARTS and math.isclose(2 * float(numbers[-1]), sums[name], rel_tol=1e-9):
+            why[name] = "the last is the sum of all others: is there a row of totals?"
+            continue
         if doubt := _say_doubt(name, whole[name], cells[name], rows=rows, is_told=is_told):
             why[name] = doubt
     return whole, waived, why

@@ -59,7 +59,8 @@ def open_csv(path: str | Path, schema: Schema) -> SourceTable:
     # Blank lines at the end are no records; they were counted as ragged where the header has more cells than one.
     ragged = found.ragged - found.blank * (len(header) > 1)
     if ragged:
-        raise DataError(f"The table has {count_rows(ragged)} without exactly {say_count(len(header), 'cell')}.")
+        title = "" if len(header) > 1 else ": is its first line a title, and not the header?"
+        raise DataError(f"The table has {count_rows(ragged)} without exactly {say_count(len(header), 'cell')}{title}")
     return SourceTable(
         header=header,
         records=records,

@@ -155,6 +155,24 @@ def test_rows_are_refused_when_other_marks_than_commas_part_their_cells(rows, tm
     assert not path.exists()
 
 
+@pytest.mark.parametrize(
+    ("title", "row", "code", "words"),
+    [
+        ("People of 2024\n", "3,5", 65, "is its first line a title, and not the header?"),
+        ("", ",", 65, "Some rows have nothing in any cell: take them out"),
+        ("", "2450,", 0, "'wage' (the last is the sum of all others: is there a row of totals?)"),
+        ("", "2451,", 0, "2 of 2 columns are complete"),
+    ],
+)
+def test_what_a_sheet_has_beside_its_rows_is_told(title, row, code, words, tmp_path, capfd):
+    rows = [*(f"{wage % 50},a{wage}" for wage in range(100)), row]
+    (tmp_path / "data.csv").write_text(title + "\n".join(["wage,name", *rows]) + "\n")
+    assert main(["specs", "draft", "--from-rows", str(tmp_path / "data.csv"), "-o", str(tmp_path / "x.json")]) == code
+    said = capfd.readouterr().err
+    assert words in said
+    assert ("totals" in said) == ("totals" in words)
+
+
 def test_what_a_dictionary_leaves_to_defaults_is_told_when_the_output_would_show_it(tmp_path, capfd):
     (tmp_path / "data.csv").write_text("sex,mark\nf,1\nm,\n")
     fields = [{"name": "sex", "type": "string"}, {"name": "mark", "type": "number", "constraints": {"minimum": 1}}]
