@@ -6,6 +6,7 @@ Privacy: post-processing of drafted rows, which are made of releases.
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -46,17 +47,24 @@ class Search:
     drafted: Mapping[int, Number]
 
     def find_nearest(self, most: int) -> list[Sides]:
-        """The sides that lie nearest to each other, so many at most, and only so many of each number."""
+        """The sides that lie nearest to each other, so many at most of a kind, and only so many of each number.
+
+        Days of a quarter lie near each other whatever they are, and are not to take the room of sums.
+        """
         distances = {sides: found for own in self.compared for sides, found in self._measure_sides(own)}
         for other, own in itertools.combinations(self.compared, 2):
             # Of two the later one is drawn again, if there is no reason against it.
             if Sides(own, (other,)) in distances:
                 distances.pop(Sides(other, (own,)), None)
         distances |= dict(self._measure_differences([sides for sides in distances if sides.how == SUM]))
-        room = dict.fromkeys(self.compared, max(_LEAST_OF_EACH, 2 * most // len(self.compared)))
+        kinds = {place: self.facts[place].kind for place in self.compared}
+        many = Counter(kinds.values())
+        room = {place: max(_LEAST_OF_EACH, 2 * most // many[kind]) for place, kind in kinds.items()}
+        left = dict.fromkeys(many, most)
         found = list[Sides]()
         for sides in sorted(distances, key=distances.__getitem__):
-            if len(found) < most and room[sides.own] and sides.is_countable(self.facts):
+            if left[kinds[sides.own]] and room[sides.own] and sides.is_countable(self.facts):
+                left[kinds[sides.own]] -= 1
                 room[sides.own] -= 1
                 found.append(sides)
         return found

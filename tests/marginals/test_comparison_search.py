@@ -114,6 +114,14 @@ def test_sums_are_found_among_many_numbers(many, parts):
     assert max(Counter(sides.own for sides in found).values()) <= max(4, 64 // many)
 
 
+def test_days_that_lie_near_each_other_take_no_room_of_sums():
+    numbers, days = draw(6), draw(5, seed=1, most=60)
+    alone = search(dict(enumerate(numbers))).find_nearest(32)
+    beside = search(dict(enumerate([*numbers, *days])), units=["1/1"] * 6 + ["day"] * 5).find_nearest(32)
+    assert [sides for sides in beside if sides.own < 6] == alone
+    assert {sides.own for sides in beside} >= {7, 8, 9, 10}
+
+
 def test_what_a_sum_of_two_says_of_either_part_is_a_difference_too():
     less, more, off = draw(1, most=50)[0], draw(1, seed=1)[0], draw(1, seed=2, most=9)[0]
     # As far as groups tell.
