@@ -511,6 +511,18 @@ CASES: tuple[Case, ...] = (
     ),
     refuse("`specs draft` without a dictionary", 2, arguments=words("specs draft")),
     refuse(
+        "`specs draft --from-rows` of a table with a title",
+        65,
+        file("a.csv", "People of 2024\nage,sex\n30,f\n"),
+        words("specs draft --from-rows a.csv"),
+    ),
+    refuse(
+        "`specs draft --from-rows` of a table with blank rows",
+        65,
+        file("a.csv", "age,sex\n30,f\n,\n"),
+        words("specs draft --from-rows a.csv"),
+    ),
+    refuse(
         "`specs check` with two problems",
         65,
         both(with_row("red,7577,4.0,1"), specs(town={"type": "enum", "count": 3})),
