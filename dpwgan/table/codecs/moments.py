@@ -15,7 +15,7 @@ OFF_STEP = "is not a whole number of steps from the column's 'min'"
 
 
 class MomentCodec(TrainedCodec):
-    """Moments on a calendar, to the step and with the same text out as in.
+    """Moments on a calendar, to the step and, but for capitals, with the same text out as in.
 
     Where methods see day and time of day, each has a code for not available; the day's decides, and a row whose time
     alone is not available takes the time of another row that is decoded with it.
