@@ -35,7 +35,7 @@ FEW_LEVELS = 128
 # A step is one to round to where so many of its multiples are in a range.
 _LEAST_MULTIPLES = 10
 
-_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+(\.0*)?", re.ASCII)
+_BEGINS = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?", re.ASCII)
 
 # Sizes of a unit that are told from each other.
 _MOST_SIZES = 1_000
@@ -57,8 +57,9 @@ class Span:
     `levels`: of a number, how many numbers the column may write (at most `MOST_LEVELS`); else 0. Level i stands at
     `first_level` + i / (levels - 1) * (`last_level` - `first_level`) of [0, 1]: those two are 0 and 1 unless an end of
     the range cannot be written itself. `ordered`: the codes that are not missing have an order, because they are
-    bins or rising whole numbers. `missing`: how many of the codes mean not available (of "available" the first ones,
-    else the last ones). `borders`, `cuts`: levels of a number at which an interval begins, and must begin.
+    bins, begin with rising numbers, or are said to. `missing`: how many of the codes mean not available (of
+    "available" the first ones, else the last ones). `borders`, `cuts`: levels of a number at which an interval begins,
+    and must begin.
     `zero_level`: that of the number 0, in the range or not; `round_steps`: to which multiples, in levels, people may
     round it, from 1 up, each of which divides the next. `first_day`: where levels are days, the one of level 0, counted
     from 1970 on. `unit`: what one level more is, where levels are numbers that may be held against those of others of
@@ -165,11 +166,13 @@ class CategoricalColumn(TrainedColumn, kind="categorical"):
     available, then "" where an empty cell is allowed. `missing` are those of them that mean not available.
     With `integer` two spellings of one whole number are the same cell ("3", "03", "3.0").
     `domain` says where the list came from; "private" was paid for in the ledger, "waived" is not covered.
+    `ordered`: whether cells that are not missing have an order; None where their own numbers say so.
     """
 
     tokens: tuple[str, ...]
     missing: tuple[str, ...] = ()
     integer: bool = False
+    ordered: bool | None = None
     out_of_domain: OutOfDomain = "reject"
     domain: DomainSource = "specs"
 
@@ -184,7 +187,8 @@ class CategoricalColumn(TrainedColumn, kind="categorical"):
     def parts(self) -> tuple[Span, ...]:
         """One code a token."""
         missing = sum(token in self.missing for token in self.tokens) if self.missing else 0
-        ordered = _are_rising(self.tokens[: len(self.tokens) - missing])
+        known = self.tokens[: len(self.tokens) - missing]
+        ordered = _are_rising(known) if self.ordered is None else self.ordered
         return (Span(role="category", categories=len(self.tokens), missing=missing, ordered=ordered),)
 
     def choose_type(self, schema: "Schema") -> CellType:
@@ -678,11 +682,10 @@ def write_whole(number: int, *, width: int = 0, decimals: int = 0) -> str:
 
 @functools.lru_cache(maxsize=1 << 8)
 def _are_rising(tokens: tuple[str, ...]) -> bool:
-    """Says whether the tokens are whole numbers, each one above the one before it."""
-    if not all(_WHOLE_NUMBER.fullmatch(token.strip(BLANKS)) for token in tokens):
-        return False
-    numbers = [Decimal(token.strip(BLANKS)) for token in tokens]
-    return all(lower < upper for lower, upper in itertools.pairwise(numbers))
+    """Says whether the tokens begin with numbers, each one above the one before it, as 0-4, 5-9, 10+ do."""
+    begins = [_BEGINS.match(token.strip(BLANKS)) for token in tokens]
+    numbers = [Decimal(begin.group()) for begin in begins if begin]
+    return len(numbers) == len(tokens) and all(lower < upper for lower, upper in itertools.pairwise(numbers))
 
 
 def _hold_listed(cells: Iterable[str]) -> CellType:

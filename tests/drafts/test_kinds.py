@@ -9,7 +9,7 @@ import pytest
 from dpwgan.drafts.entry import Entry, format_draft, list_holes, write_draft
 from dpwgan.drafts.kinds import KINDS, draft_specs
 from dpwgan.errors import SpecsError
-from dpwgan.table.specs import Problems, survey_specs
+from dpwgan.table.specs import Problems, parse_specs, survey_specs
 
 FOLDER = Path(__file__).parent / "dictionaries"
 
@@ -269,6 +269,15 @@ def test_month_of_frictionless_is_a_date():
     _, specs = draft_specs(json.dumps({"fields": [field]}).encode())
     assert specs["a"] == {"type": "date", "format": "%Y-%m", "min": "2020-01", "max": "2021-12", "optional": True}
     assert not survey(specs).found
+
+
+def test_order_of_categories_of_frictionless_is_said():
+    field = {"name": "pain", "type": "string", "categories": ["none", "some", "much"], "categoriesOrdered": True}
+    _, specs = draft_specs(json.dumps({"fields": [field]}).encode())
+    assert specs["pain"] == {"type": "enum", "values": field["categories"], "ordered": True, "optional": True}
+    assert not survey(specs).found
+    (column,) = parse_specs(specs, sha256="0" * 64).columns
+    assert column.parts[0].ordered
 
 
 def test_draft_is_json_with_a_column_a_line_when_written():

@@ -58,16 +58,18 @@ def test_levels_follow_range_and_digits_when_column_is_a_number(
 @pytest.mark.parametrize(
     ("tokens", "missing", "ordered"),
     [
-        *((tokens, (), True) for tokens in (("1", "2", "10"), ("-1", "0", "3.0"))),
-        *((tokens, (), False) for tokens in (("2", "1"), ("1", "01"), ("1", "2", "N"), ("1.5", "2"), ("a",))),
+        *((tokens, (), True) for tokens in (("1", "2", "10"), ("-1", "0", "3.0"), ("1.5", "2"), ("0-4", "5-9", "10+"))),
+        *((tokens, (), False) for tokens in (("2", "1"), ("1", "01"), ("1", "2", "N"), ("1 a", "1 b"), ("a",))),
         (("01", "02", "N"), ("N",), True),
     ],
 )
-def test_categories_are_ordered_when_they_are_rising_whole_numbers_only(
+def test_categories_are_ordered_when_they_begin_with_rising_numbers(
     tokens: tuple[str, ...], missing: tuple[str, ...], ordered: bool
 ) -> None:
     span = span_of(CategoricalColumn(name="x", tokens=tokens, missing=missing))
     assert (span.ordered, span.missing, span.levels) == (ordered, len(missing), 0)
+    for said in (True, False):
+        assert span_of(CategoricalColumn(name="x", tokens=tokens, missing=missing, ordered=said)).ordered is said
 
 
 def test_bins_are_ordered_when_column_has_edges() -> None:

@@ -361,6 +361,7 @@ REFUSED_COLUMNS: dict[str, tuple[dict[str, Any], str]] = {
     "domain from data": ({"type": "enum", "values_from": "data"}, "'domain_privacy' must say on what terms"),
     "private domain without a cell for the rest": (DATA | {"domain_privacy": "private"}, "that are not released"),
     "terms without domain from data": ({"type": "enum", "count": 3, "domain_privacy": "waived"}, "needs 'values_from'"),
+    "domain from data in an order": (DATA | {"ordered": True}, "'values_from' and 'ordered' are both given"),
     "domain from data and values": (DATA | {"values": ["a"]}, "'values_from' and 'values' are both given"),
     "domain from data and rule": (DATA | {"out_of_domain": "clamp"}, "'out_of_domain' are both given; keep one"),
     "domain from elsewhere": (DATA | {"values_from": "web"}, "'values_from' must be 'data'"),

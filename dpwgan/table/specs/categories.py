@@ -15,7 +15,7 @@ from dpwgan.table.specs.keys import (
 )
 from dpwgan.table.specs.numbers import parse_number
 
-LIST_KEYS = {"count", "maxval", "values", "domain_from", "values_from", "domain_privacy", "treat_as"}
+LIST_KEYS = {"count", "maxval", "values", "domain_from", "values_from", "domain_privacy", "treat_as", "ordered"}
 ENUM_KEYS = LIST_KEYS | MISSING_KEYS | {"width", "bins"}
 
 
@@ -73,6 +73,7 @@ def parse_enum(keys: Keys) -> TrainedColumn | UndiscoveredColumn:
         tokens=tuple(values) + missing,  # columns of as many codes share them
         missing=missing,
         integer=integer,
+        ordered=keys.get("ordered"),
         out_of_domain=out_of_domain,
         domain=domain,
     )
@@ -84,7 +85,7 @@ def _write_codes(count: int, width: int) -> tuple[str, ...]:
 
 
 def _parse_undiscovered(keys: Keys) -> UndiscoveredColumn:
-    keys.refuse_beside("values_from", "values", "domain_from", "width", "bins", "out_of_domain")
+    keys.refuse_beside("values_from", "values", "domain_from", "width", "bins", "out_of_domain", "ordered")
     if "domain_privacy" not in keys:
         raise keys.refuse(
             "'values_from' reads the column's domain from private rows, so 'domain_privacy' must say on what terms:"
