@@ -12,7 +12,7 @@ import polars as pl
 
 from dpwgan.errors import DataError, DpwganError, SpecsError, quote
 from dpwgan.table.findings import Findings
-from dpwgan.table.numerals import are_same_cell, read_number
+from dpwgan.table.numerals import are_same_cell, read_beginning, read_number
 from dpwgan.table.schema import CategoricalColumn, Column, Schema, UndiscoveredColumn
 
 MOST_CATEGORIES = 10_000
@@ -125,5 +125,5 @@ def _merge_spellings(counts: Mapping[str, int], column: UndiscoveredColumn, find
 
 
 def _order(cell: str) -> tuple[int, Decimal, str]:
-    number = read_number(cell)
+    number = read_beginning(cell)
     return (0, number, cell) if number is not None else (1, Decimal(0), cell)

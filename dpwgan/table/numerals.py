@@ -15,6 +15,7 @@ WHOLE_NUMBER = re.compile(r"-?[0-9]+")
 """One as the tool writes it."""
 
 _numeral = re.compile(NUMERAL)
+_beginning = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?", re.ASCII)
 
 # No double reaches this many digits, so a numeral beyond it is outside every range that a spec can give.
 _MOST_DIGITS = 400
@@ -35,6 +36,12 @@ def read_number(cell: str) -> Decimal | None:
     if number == 0:
         return Decimal(0)
     return number if abs(number.adjusted()) <= _MOST_DIGITS else None
+
+
+def read_beginning(cell: str) -> Decimal | None:
+    """The number that a cell is, or begins with, as 5-9, 10+ and "2 - rarely" do; None where it does neither."""
+    number, begins = read_number(cell), _beginning.match(cell.strip(BLANKS))
+    return read_number(begins.group()) if number is None and begins else number
 
 
 def are_same_cell(left: str, right: str) -> bool:

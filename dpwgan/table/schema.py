@@ -2,14 +2,13 @@
 
 import functools
 import itertools
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import ClassVar, Literal
 
-from dpwgan.table.numerals import BLANKS, read_number
+from dpwgan.table.numerals import read_beginning, read_number
 
 OutOfDomain = Literal["reject", "clamp", "missing"]
 DomainSource = Literal["specs", "codebook", "private", "waived"]
@@ -34,8 +33,6 @@ FEW_LEVELS = 128
 
 # A step is one to round to where so many of its multiples are in a range.
 _LEAST_MULTIPLES = 10
-
-_BEGINS = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?", re.ASCII)
 
 # Sizes of a unit that are told from each other.
 _MOST_SIZES = 1_000
@@ -683,8 +680,8 @@ def write_whole(number: int, *, width: int = 0, decimals: int = 0) -> str:
 @functools.lru_cache(maxsize=1 << 8)
 def _are_rising(tokens: tuple[str, ...]) -> bool:
     """Says whether the tokens begin with numbers, each one above the one before it, as 0-4, 5-9, 10+ do."""
-    begins = [_BEGINS.match(token.strip(BLANKS)) for token in tokens]
-    numbers = [Decimal(begin.group()) for begin in begins if begin]
+    begins = map(read_beginning, tokens)
+    numbers = [number for number in begins if number is not None]
     return len(numbers) == len(tokens) and all(lower < upper for lower, upper in itertools.pairwise(numbers))
 
 

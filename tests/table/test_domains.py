@@ -55,6 +55,14 @@ def test_waived_column_lists_every_cell_in_order_when_read():
     )
 
 
+def test_cells_that_begin_with_numbers_are_listed_by_these():
+    schema = discover(["10-14", "5-9", "0-4", "75+", "5-9"], privacy="waived", missing=("?",))
+    (column,) = (column for column in schema.columns if column.name == "c")
+    assert isinstance(column, CategoricalColumn)
+    assert column.tokens == ("0-4", "5-9", "10-14", "75+", "?")
+    assert column.parts[0].ordered
+
+
 def test_spellings_are_merged_when_the_column_is_of_whole_numbers():
     cells = ["3", "03", "3.0", "10", "-1", "0999"]
     schema = discover(cells, privacy="waived", integer=True, missing=("999",))
