@@ -24,7 +24,7 @@ RECORDS = 211
 SPECS: dict[str, Any] = {
     "a": {"type": "enum", "values": ["x", "y", "z"]},
     "b": {"type": "enum", "count": 4},
-    "c": {"type": "integer", "min": 0, "max": 20},
+    "c": {"type": "integer", "min": 0, "max": 15},
     "d": {"type": "enum", "count": 2},
 }
 QUERIES: dict[str, Any] = {"method": "query-gan", "settings": {"rounds": 3, "codes": 20, "fit_steps": 8}}
@@ -38,7 +38,7 @@ def make_frame(seed: int = 0) -> pd.DataFrame:
         {
             "a": rng.choice(list("xyz"), RECORDS),
             "b": rng.integers(0, 4, RECORDS).astype(str),
-            "c": rng.integers(0, 21, RECORDS).astype(str),
+            "c": rng.integers(0, 16, RECORDS).astype(str),
             "d": rng.integers(0, 2, RECORDS).astype(str),
         }
     )

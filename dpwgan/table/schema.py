@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from numbers import Real
 from typing import ClassVar, Literal
 
 from dpwgan.table.numerals import read_beginning, read_number
@@ -230,6 +231,12 @@ class NumericColumn(TrainedColumn, kind="numeric"):
     borders: tuple[float, ...] = ()
     cuts: tuple[float, ...] = ()
     out_of_domain: OutOfDomain = "reject"
+
+    def __post_init__(self) -> None:
+        """Raises: TypeError for borders that are no numbers, as a damaged model's may be."""
+        for borders in (() if self.edges is None else self.edges, self.borders, self.cuts):
+            if not all(isinstance(border, Real) for border in borders):
+                raise TypeError("Borders are numbers.")
 
     @property
     def parts(self) -> tuple[Span, ...]:

@@ -356,7 +356,7 @@ def test_units_are_refused_when_hardly_one_keeps_the_rules(monkeypatch):
     assert len(fit({**specs, "unit": {"column": "house", "max_rows": 1}}, frame=frame).sample(99)) == 99
 
 
-@pytest.mark.parametrize(("kill", "times"), [(20, 2), (60, 1)], ids=["planned anew", "goes on"])
+@pytest.mark.parametrize(("kill", "times"), [(22, 2), (60, 1)], ids=["planned anew", "goes on"])
 def test_sizes_are_paid_for_as_often_as_released_when_a_run_is_killed(tmp_path, monkeypatch, kill, times):
     counts, count = [], fitting.count_forms
     monkeypatch.setattr(fitting, "count_forms", lambda *args: counts.append(args) or count(*args))

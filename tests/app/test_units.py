@@ -124,7 +124,7 @@ def test_a_unit_keeps_its_rows_when_its_run_is_killed_and_goes_on(tmp_path, monk
     choose = units.Units.choose
     monkeypatch.setattr(units.Units, "choose", lambda *args, **more: chosen.append(choose(*args, **more)) or chosen[-1])
     frame = make_frame().assign(person=np.repeat(np.arange(53), 4)[:211])
-    for name, kills in (("a", [34, 20]), ("b", [])):
+    for name, kills in (("a", [30, 20]), ("b", [])):
         fit_through_kills(tmp_path / name, kills, specs={**SMALL, "unit": UNIT}, epsilon=1.0, frame=frame)
     assert len(chosen) == 4
     np.testing.assert_array_equal(chosen[0], chosen[1])

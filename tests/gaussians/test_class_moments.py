@@ -81,7 +81,7 @@ def test_counts_move_by_what_is_stated_when_a_record_is_zeroed_or_replaced(label
     plan = plan_one_ways(encoded.spans)
     labels = np.arange(40) % 3 if labelled else np.zeros(40, int)
     classes = 3 if labelled else 1
-    histograms = plan.histograms[0]
+    (histograms,) = plan.histograms
     histograms += labelled
     blocks = [begin_one_ways(plan).choose_blocks(0)] * classes
 

@@ -21,9 +21,9 @@ COLUMNS: tuple[Column, ...] = (
     CategoricalColumn(name="two", tokens=("no", "yes")),
     CategoricalColumn(name="same", tokens=("only",)),
     CategoricalColumn(name="places", tokens=("3", "07", "11", "250", "N"), missing=("N",), integer=True),
-    NumericColumn(name="age", minimum=0, maximum=120, integer=True),
+    NumericColumn(name="age", minimum=0, maximum=15, integer=True),
     NumericColumn(name="pay", minimum=-500, maximum=1e5, integer=True, missing=("N", "")),
-    NumericColumn(name="rate", minimum=0.25, maximum=1.97, integer=False, decimals=1, missing=("",)),
+    NumericColumn(name="rate", minimum=0.25, maximum=1.87, integer=False, decimals=1, missing=("",)),
     NumericColumn(name="weight", minimum=-1, maximum=1, integer=False, decimals=6),
     NumericColumn(name="fixed", minimum=7, maximum=7, integer=True),
     NumericColumn(name="whole", minimum=0, maximum=9, integer=True, decimals=2, missing=("N",)),
@@ -32,7 +32,7 @@ COLUMNS: tuple[Column, ...] = (
     NumericColumn(name="hours", minimum=0, maximum=99, integer=True, edges=(0, 20, 40, 99), missing=("",)),
 )
 NARROW = [column for column in COLUMNS if column.name not in ("wide", "weight", "pay")]
-"""Those that are looked at twice at most."""
+"""Those that are looked at once."""
 
 SCHEMA = Schema(columns=COLUMNS, sha256="0" * 64)
 SPANS = lay_out_spans(SCHEMA)

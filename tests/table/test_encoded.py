@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import pytest
@@ -70,6 +71,12 @@ def test_categories_are_ordered_when_they_begin_with_rising_numbers(
     assert (span.ordered, span.missing, span.levels) == (ordered, len(missing), 0)
     for said in (True, False):
         assert span_of(CategoricalColumn(name="x", tokens=tokens, missing=missing, ordered=said)).ordered is said
+
+
+@pytest.mark.parametrize("borders", [{"edges": 5}, {"edges": 0}, {"borders": "12"}, {"cuts": (None,)}])
+def test_borders_are_numbers(borders: dict[str, Any]) -> None:
+    with pytest.raises(TypeError):
+        NumericColumn(name="x", minimum=0, maximum=9, integer=True, **borders)
 
 
 def test_bins_are_ordered_when_column_has_edges() -> None:

@@ -74,9 +74,9 @@ FORMAL = [
     for epsilon in (1.0, 8.0)
 ]
 LEAST_FOUND = {
-    **dict.fromkeys(("dp-gan", "ron-dp-gan"), 0.4),
+    **dict.fromkeys(("dp-wgan, none", "ron-gauss, gaussian"), 0.5),
+    **dict.fromkeys(("query-gan, one-layer", "dp-gan", "ron-dp-gan"), 0.4),
     **dict.fromkeys(("dp-gan, images", "dp-critic, formal", "dp-critic, formal images", "ron-gauss, images"), 0.3),
-    "query-gan, one-layer": 0.3,
 }
 
 
@@ -88,7 +88,7 @@ def test_bound_stays_below_the_claim_when_the_method_is_formal(name, epsilon):
     assert not bound.passes_the_claim
     assert bound.claimed <= epsilon
     # It is not empty: few numbers and a tiny chance of being wrong leave this much of it.
-    assert bound.found > LEAST_FOUND.get(name, 0.5) * bound.claimed
+    assert bound.found > LEAST_FOUND.get(name, 0.6) * bound.claimed
     assert [line.label for line in bound.lines] == [release.label for release in releases]
     for line, release in zip(bound.lines, releases, strict=True):
         assert line.releases == release.times
