@@ -27,7 +27,7 @@ def test_each_column_is_one_attribute_when_laid_out():
     assert attributes["pay"].is_missing.tolist() == [True, True]
     assert attributes["letters"].is_missing.tolist() == [False] * 4 + [True] * 2
     assert attributes["hours"].is_missing.tolist() == [False] * 3 + [True]
-    assert (attributes["age"].codes, attributes["age"].levels) == (0, 121)
+    assert (attributes["age"].codes, attributes["age"].levels) == (0, 16)
     assert [name for name, attribute in attributes.items() if not attribute.ordered] == ["letters", "two", "same"]
 
 
