@@ -183,7 +183,7 @@ def build_claim(
     ledger: Sequence[Mapping[str, Any]],
     accountant: Mapping[str, Any],
     records: int,
-    rows_read: int | None = None,
+    of_units: Mapping[str, int] | None = None,
     rows: int,
     rows_chosen_by: str,
     specs_sha256: str,
@@ -204,8 +204,8 @@ def build_claim(
     `certificate` is what is certified about the generator's accuracy, beside and apart from the guarantee.
     `book` is how far the book of the table is after this release, as it describes itself.
     `guarantee` is what was proved, or why nothing was; `relation` is the one asked for.
-    `rules` are those between columns, as `list_rules` gives them. `rows_read`: how many rows the table had before some
-    were left out of units that had too many, `records` how many were kept.
+    `rules` are those between columns, as `list_rules` gives them. `of_units`: where the specs name a unit, `units`,
+    how many the table has, and `rows_read`, how many rows before some of units with too many were left out.
     `public_table` is the digest and the number of rows of the table that the fit began with.
     `domains` maps "codebook", "private" and "waived" to the columns whose list of cells came from there.
     Privacy: with `seeded` the noise can be replayed, so there is no guarantee, whatever the ledger says.
@@ -247,7 +247,7 @@ def build_claim(
         },
         "public": {
             "records": records,
-            **({} if rows_read is None else {"rows_read": rows_read}),
+            **(of_units or {}),
             "uses_of_records": [],
             "specs_sha256": specs_sha256,
             "codebook_sha256": codebook_sha256,

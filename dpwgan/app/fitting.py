@@ -139,9 +139,9 @@ def _describe_facts(table: SourceTable, run_plan: RunPlan, cited: Mapping[str, s
 class EncodedRun:
     """A run between reading its table and training on it: the rows as numbers, and a ledger that is open.
 
-    `rows_read`: where the specs name a unit, how many rows the table had; of some units not all were kept. `units` says
-    whose those are that were, where whole units are to be sampled. `linked`: the rows of all workers, where it is still
-    to be released how those of a unit hang together.
+    `of_units`: where the specs name a unit, how many the table has, and how many rows; of some units not all were kept.
+    `units` says whose those are that were, where whole units are to be sampled. `linked`: the rows of all workers,
+    where it is still to be released how those of a unit hang together.
     Privacy: holds private rows, which do not show in the representation. It is for one fit.
     """
 
@@ -152,7 +152,7 @@ class EncodedRun:
     run_plan: RunPlan
     ledger: Ledger = field(repr=False)
     streams: Streams = field(repr=False)
-    rows_read: int | None = None
+    of_units: Mapping[str, int] | None = None
     units: Units | None = field(default=None, repr=False)
     linked: SourceTable | None = field(default=None, repr=False)
 
@@ -168,7 +168,7 @@ def encode_run(
     """Opens the ledger, finds lists of cells and encodes the rows here, as `Synthesizer.encode_table` says."""
     config, schema = run_plan.config, run_plan.schema
     units, whole = table.units, table
-    rows_read = None if units is None else len(units.of_rows)
+    of_units = None if units is None else {"units": units.count, "rows_read": len(units.of_rows)}
     if schema.unit is not None:
         most = schema.unit.max_rows
         own = None if team is None or units is None else team.get_rows(units.count)
@@ -205,7 +205,7 @@ def encode_run(
         run_plan=run_plan,
         ledger=ledger,
         streams=streams,
-        rows_read=rows_read,
+        of_units=of_units,
         units=table.units if run_plan.terms.unit.sampled else None,
         linked=whole if schema.unit is not None and schema.unit.linked else None,
     )
@@ -370,7 +370,7 @@ def claim_run(
         ledger=ledger.itemise(),
         accountant=run_plan.choice.describe(),
         records=records,
-        rows_read=run.rows_read,
+        of_units=run.of_units,
         rows=rows if rows is not None else records,
         rows_chosen_by=chosen_by,
         specs_sha256=schema.sha256,

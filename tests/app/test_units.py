@@ -42,6 +42,7 @@ def test_rows_beyond_a_units_own_are_left_out_and_the_claim_says_so(tmp_path):
     people = [f"P{row // 6}" for row in range(60)]
     claim = run(tmp_path / "a", "--method", "independent", people=people, seed=None, unit=UNIT)
     assert (claim["public"]["records"], claim["public"]["rows_read"], claim["output"]["rows"]) == (20, 60, 20)
+    assert claim["public"]["units"] == 10
     assert claim["budget"]["delta_asked"] == 1 / 400
     guarantee = claim["guarantee"]
     assert guarantee["rows_per_unit"] == 2

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import polars as pl
 
-from dpwgan.app.claims.text import describe_accountant, describe_ledger, round_up
+from dpwgan.app.claims.text import describe_accountant, describe_ledger, describe_rows, round_up
 from dpwgan.errors import DataError
 
 CONFORMS_TO = "http://mlcommons.org/croissant/1.1"
@@ -87,12 +87,11 @@ def make_record(
 def _describe_variant(document: Mapping[str, Any]) -> dict[str, str]:
     public, columns = document["public"], document["columns"]
     waived = columns["domains_waived"]
-    kept = f" kept of {public['rows_read']} read" if "rows_read" in public else ""
     return {
         "variant_name": "Approximate DP" if document["guarantee"]["delta"] > 0 else "Pure DP",
         "data_domain": f"Tables of {public['records']} rows that fit a public description of their columns (SHA-256 "
         f"{public['specs_sha256']}).",
-        "unprotected_quantities": f"The number of rows, {public['records']}{kept}; {public['other']}"
+        "unprotected_quantities": f"That the table has {describe_rows(public)}; {public['other']}"
         + (f"; the lists or ranges of {', '.join(waived)}, read from the rows" if waived else "")
         + ".",
     }

@@ -125,12 +125,11 @@ def describe(document: Mapping[str, Any]) -> list[str]:
     lines += describe_accountant(document["accountant"])
     lines += ["ledger:", *describe_ledger(document["ledger"])]
     public, columns, output = document["public"], document["columns"], document["output"]
-    kept = f" kept of {public['rows_read']} read" if "rows_read" in public else ""
     lines += [
         f"randomness: {document['randomness']['noise_and_batches']}; seeded: "
         f"{'yes' if document['randomness']['seeded'] else 'no'}",
         f"floating point: {document['randomness']['floating_point']}",
-        f"public: {public['records']} rows{kept}, used for {'; '.join(public['uses_of_records'])}; {public['other']}; "
+        f"public: {describe_rows(public)}, used for {'; '.join(public['uses_of_records'])}; {public['other']}; "
         f"specs SHA-256 {public['specs_sha256']}",
         f"columns: {columns['formats']}",
     ]
@@ -160,6 +159,12 @@ def describe(document: Mapping[str, Any]) -> list[str]:
     lines += [f"covered: {item}" for item in document["covered"]]
     lines += [f"not covered: {item}" for item in document["not_covered"]]
     return lines
+
+
+def describe_rows(public: Mapping[str, Any]) -> str:
+    """How many rows there were, as whose units."""
+    read = f" kept of {public['rows_read']} read" if "rows_read" in public else ""
+    return f"{public['records']} rows{read}" + (f", of {public['units']} units" if "units" in public else "")
 
 
 def describe_rules(rules: Sequence[Mapping[str, str]]) -> list[str]:

@@ -103,6 +103,8 @@ def _find_odd_lines(document: Mapping[str, Any]) -> Iterator[str]:
         yield f"budget.delta_asked is {budget['delta_asked']!r}, which is not the default for {records} rows"
     if document["public"].get("rows_read", records) < records:
         yield f"public.rows_read is {document['public']['rows_read']!r}, and {records} rows of these were kept"
+    if document["public"].get("units", 0) > records:
+        yield f"public.units is {document['public']['units']!r}, and {records} rows of these were kept"
     labels = {line["label"] for line in document["ledger"]}
     for column in document["columns"]["domains_paid_for"]:
         if discovery_label(column) not in labels:
@@ -135,7 +137,7 @@ def _build_again(document: Mapping[str, Any], ledger: Ledger) -> Mapping[str, An
         ledger=[{**item, "accountant_version": accountant["version"]} for item in ledger.itemise()],
         accountant=accountant,
         records=public["records"],
-        rows_read=public.get("rows_read"),
+        of_units={name: public[name] for name in ("units", "rows_read") if name in public},
         rows=output["rows"],
         rows_chosen_by=output["rows_chosen_by"],
         specs_sha256=public["specs_sha256"],

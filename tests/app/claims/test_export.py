@@ -60,12 +60,12 @@ def test_record_fits_the_registrys_schema_when_it_is_read_as_yaml(folder):
 
 
 def test_record_names_how_many_rows_were_read_when_units_kept_fewer(folder):
-    write_claim(folder / "out.csv", rows_read=1234)
+    write_claim(folder / "out.csv", of_units={"units": 700, "rows_read": 1234})
     deployment = export("--registry", *ABOUT[:-1], "20260131")["deployment"]
     assert deployment["basic"]["publication_date"] == "2026-01-31"
     assert "one row replaced" not in deployment["privacy_loss"]["privacy_parameters_details"]
     unprotected = deployment["dp_variant"]["unprotected_quantities"]
-    assert unprotected.startswith("The number of rows, 1000 kept of 1234 read; ")
+    assert unprotected.startswith("That the table has 1000 rows kept of 1234 read, of 700 units; ")
 
 
 def test_statement_asks_for_the_table_when_the_claims_name_does_not_tell_it(folder, capsys):

@@ -141,6 +141,7 @@ CHANGES: list[tuple[str, Any, str]] = [
     ("columns.domains_paid_for", ["AGE", "SEA"], "names 'AGE', whose list of cells no line"),
     ("columns.domains_paid_for.0", "AGE", "names 'AGE', whose list of cells no line"),
     ("public.rows_read", 999, "999, and 1000 rows of these were kept"),
+    ("public.units", 1001, "1001, and 1000 rows of these were kept"),
     ("output.note", "Each further table costs epsilon anew.", "output.note is not"),
     ("columns.formats", "as in the rows", "columns.formats is not"),
     ("randomness.seeded", True, "seed"),
