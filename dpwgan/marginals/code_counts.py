@@ -49,36 +49,45 @@ class CodeCounts:
 
 
 def find_code_counts(one_ways: OneWays, index: int) -> CodeCounts:
-    """What one-ways say of an attribute's codes.
-
-    Of a long list what neighbours hold together is told from their blocks, as of a number's levels, and shared out by
-    what each likely holds beside it: a list may be an age's, or that of districts.
-    Source: Hay, Rastogi, Miklau, Suciu 2010, arXiv:0904.0942 (counts of two heights made consistent).
-    """
+    """What one-ways say of an attribute's codes."""
     attribute = one_ways.plan.attributes[index]
     single, stddev = one_ways.get_single(index)
-    likely, blocks = take_likely(single, stddev=stddev), attribute.counted_in_blocks
-    if attribute.levels or not blocks:
-        own = np.arange(len(single))
-        return CodeCounts(noisy=single, likely=likely, stddev=stddev, blocks=own, sizes=np.ones_like(own))
+    own = np.arange(len(single))
+    alone = CodeCounts(
+        noisy=single,
+        likely=take_likely(single, stddev=stddev),
+        stddev=stddev,
+        blocks=own,
+        sizes=np.ones_like(own),
+    )
+    return alone if attribute.levels or not attribute.counted_in_blocks else _share_out_blocks(one_ways, index, alone)
+
+
+def _share_out_blocks(one_ways: OneWays, index: int, alone: CodeCounts) -> CodeCounts:
+    """What neighbours hold together is told from their blocks, as of a number's levels, and shared out by what each
+    likely holds beside it: a list may be an age's, or that of districts.
+
+    `alone`: the codes that are in no block; they come last.
+    Source: Hay, Rastogi, Miklau, Suciu 2010, arXiv:0904.0942 (counts of two heights made consistent).
+    """
     (starts, counts), *looks = one_ways.histograms[index]
-    counts, sizes = counts[len(single) :], np.diff(starts, append=len(blocks))
+    listed = len(one_ways.plan.attributes[index].counted_in_blocks)
+    counts, sizes = counts[-len(starts) :], np.diff(starts, append=listed)
     of = np.repeat(np.arange(len(starts)), sizes)
     # Where the look at each was lost, codes of a block are as likely as each other.
-    each = looks[0][1][len(single) :] if looks else (counts / sizes)[of]
+    each = looks[0][1][-listed:] if looks else (counts / sizes)[of]
     each = each + ((counts - np.bincount(of, each)) / (sizes + 1))[of]
     intervals = one_ways.split(index)
     held = np.repeat(intervals.masses / intervals.sizes, intervals.sizes)
     found = take_likely(each, stddev=one_ways.stddev, scales=held)
     sums = np.repeat(np.add.reduceat(found, intervals.starts), intervals.sizes)
     masses = np.repeat(intervals.masses, intervals.sizes)
-    alone = len(starts) + np.arange(len(single))
     return CodeCounts(
-        noisy=np.append(each, single),
-        likely=np.append(np.divide(masses * found, sums, out=held, where=sums > 0), likely),
+        noisy=np.append(each, alone.noisy),
+        likely=np.append(np.divide(masses * found, sums, out=held, where=sums > 0), alone.likely),
         stddev=one_ways.stddev,
-        blocks=np.append(of, alone),
-        sizes=np.append(sizes[of], np.ones_like(alone)),
+        blocks=np.append(of, len(starts) + alone.blocks),
+        sizes=np.append(sizes[of], alone.sizes),
     )
 
 
