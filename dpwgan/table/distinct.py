@@ -1,9 +1,10 @@
 """Rows of units change places until no two of one unit are alike in the columns that tell its rows apart.
 
 Rows by themselves know of no unit: of twelve months drawn for a household some come twice. In each turn every row that
-is like another one of its unit may change places with a row drawn at random, and does where no more are alike for it.
-In the end the rows of one key lie in their old order in the places that this key has: which keys each unit has was all
-that had to be found, and so its rows come from next to where they were.
+is like another one of its unit may change places with a row near by, further away from turn to turn, and does where
+fewer are alike for it: what units share, and lie in the order of, often says which keys their rows have. In the end the
+rows of one key lie in their old order in the places that this key has: which keys each unit has was all that had to be
+found, and so its rows come from next to where they were.
 Privacy: post-processing of releases.
 """
 
@@ -16,6 +17,8 @@ Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 _MOST_TURNS = 200
+# So many rows to both sides are near by at first, and twice as many each time after so many turns.
+_NEAR, _TURNS = 32, 4
 
 
 def find_alike(
@@ -39,6 +42,7 @@ def tell_apart(keys: Integers, units: Integers, kinds: npt.NDArray[np.int32], *,
     Shapes: (n,) keys from 0 up, units and kinds, to (n,).
     """
     rows, width = np.arange(len(keys)), int(keys.max()) + 1
+    of_kinds = kinds.astype(np.int64) * len(keys)
     by_kind = np.argsort(kinds, kind="stable")
     for turn in range(_MOST_TURNS):
         own = keys[rows]
@@ -47,7 +51,8 @@ def tell_apart(keys: Integers, units: Integers, kinds: npt.NDArray[np.int32], *,
         if not len(places):
             break
         # By turns with any row, and with those that are themselves alike, as what one unit has twice others lack.
-        others = _draw_of_kind(by_kind if turn % 2 else by_kind[alike[by_kind]], kinds, places, rng=rng)
+        pool = by_kind if turn % 2 else by_kind[alike[by_kind]]
+        others = _draw_near(pool, of_kinds, places, reach=_NEAR << turn // _TURNS, rng=rng)
         cells = np.sort(units * width + own)
 
         def count(units: Integers, keys: Integers, cells: Integers = cells) -> Integers:
@@ -56,7 +61,7 @@ def tell_apart(keys: Integers, units: Integers, kinds: npt.NDArray[np.int32], *,
 
         more = 0 + (count(units[others], own[places]) > 0) + (count(units[places], own[others]) > 0)
         fewer = 1 + (count(units[others], own[others]) > 1)
-        fine = np.flatnonzero((units[others] != units[places]) & (more <= fewer))
+        fine = np.flatnonzero((units[others] != units[places]) & (more < fewer))
         # One exchange a unit and turn: what is counted holds for it alone.
         pairs = np.stack([places[fine], others[fine]])[:, rng.permutation(len(fine))]
         _, firsts = np.unique(units[pairs.T], return_index=True)
@@ -68,10 +73,12 @@ def tell_apart(keys: Integers, units: Integers, kinds: npt.NDArray[np.int32], *,
     return found
 
 
-def _draw_of_kind(
-    pool: Integers, kinds: npt.NDArray[np.int32], places: Integers, *, rng: np.random.Generator
+def _draw_near(
+    pool: Integers, of_kinds: Integers, places: Integers, *, reach: int, rng: np.random.Generator
 ) -> Integers:
-    """For each place another of its kind, out of a pool that is sorted by kinds."""
-    first, last = (np.searchsorted(kinds[pool], kinds[places], side) for side in ("left", "right"))
+    """For each place one of its kind within reach, out of a pool that holds it and is sorted by kinds, then places."""
+    own, kinds = of_kinds[pool] + pool, of_kinds[places]
+    first = np.searchsorted(own, kinds + np.maximum(places - reach, 0))
+    last = np.searchsorted(own, kinds + np.minimum(places + reach, len(of_kinds) - 1), "right")
     drawn: Integers = pool[first + (rng.random(len(places)) * (last - first)).astype(np.int64)]
     return drawn
