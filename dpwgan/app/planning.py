@@ -213,7 +213,7 @@ class MemoryPlan:
 # One-way counts whose noise has such a share of all rows as its stddev leave little of a table.
 _MUCH_NOISE = 0.03
 # Of lists of which each cell has so many times fewer rows in the mean, they leave little but the frequent cells.
-_MUCH_NOISE_OF_LISTS = 5
+_MUCH_NOISE_OF_LISTS = 2.5
 # Columns that are named where any may say whose a row is.
 _MOST_NAMED = 5
 

@@ -112,7 +112,9 @@ def get_value_type(name: str, schema: Schema) -> pl.DataType:
     """The type in which rules see a column, before its list of cells is known even. Raises: ConditionError."""
     column = schema.by_name.get(name)
     if column is None:
-        raise ConditionError(f"names {quote(name)}, which the specs do not; texts have single quotes")
+        raise ConditionError(
+            f"names {quote(name)}, which the specs do not; texts have single quotes, names with blanks or dashes double"
+        )
     if isinstance(column, UndiscoveredColumn):
         return pl.Int64() if column.integer else pl.String()
     if isinstance(column, TrainedColumn):

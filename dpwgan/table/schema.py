@@ -694,7 +694,8 @@ def _are_rising(tokens: tuple[str, ...]) -> bool:
 
 def _hold_listed(cells: Iterable[str]) -> CellType:
     listed = set(cells)
-    return ("whole" if all(map(_is_plain_integer, listed - {""})) else "text"), "" in listed
+    known = listed - {""}
+    return ("whole" if known and all(map(_is_plain_integer, known)) else "text"), "" in listed
 
 
 def _hold_numbers(*, whole: bool, width: int, missing: tuple[str, ...]) -> CellType:

@@ -174,6 +174,10 @@ def test_table_is_refused_when_it_has_another_number_of_rows_than_counted(record
         ENCODER.encode_pieces([make_piece(frame)], records=records)
 
 
+def test_text_that_is_never_read_stays_text_where_nothing_is_written() -> None:
+    assert FixedColumn(name="note", cell="").choose_type(SCHEMA) == ("text", True)
+
+
 def test_columns_are_looked_at_when_none_of_them_is_to_be_trained() -> None:
     """As `specs check` does with those that are right."""
     encoder = TableEncoder(Schema(columns=(FixedColumn(name="a", cell="x", checked=True),), sha256="0"), ["a"])

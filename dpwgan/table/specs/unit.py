@@ -53,7 +53,8 @@ def take_unit(
     told = (*([kind] if kind else []), *of_unit, *unique, *linked)
     if told and not own.get("uuid"):
         raise refuse_unit(
-            f'{quote(told[0])} tells of it what shows by its names alone: list {quote(name)} with "uuid": true'
+            f"what is said of {quote(told[0])} ('of', 'kind', 'unique' or 'linked') needs rows of the output that have "
+            f'its name in common: list {quote(name)} with "uuid": true'
         )
     for column in shared:
         keys = columns[column]

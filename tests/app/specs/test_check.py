@@ -110,7 +110,8 @@ def test_rules_are_counted_by_their_line_and_skipped_when_a_column_of_theirs_is_
     assert judge(folder, specs, "x,y,z,s,t\n1,2,3,3,9\n3,2,1,5,9\n4,3,1,9,9\n") == 78
     assert capfd.readouterr().out.replace(f"{folder}/", "").splitlines() == [
         "e.json:3: Column 'z' in the specs: 'min' is above 'max'.",
-        "e.json:9: Rule 3 in the specs, 'x <= q': it names 'q', which the specs do not; texts have single quotes.",
+        "e.json:9: Rule 3 in the specs, 'x <= q': it names 'q', which the specs do not; texts have single quotes, "
+        "names with blanks or dashes double.",
         "e.json:4: e.csv: column 's': 1 row with a cell that does not follow from its expression.",
         "e.json:7: e.csv: rule 1 ('x <= y'): 2 rows against it.",
         "e.json:10: e.csv: rule 4 ('s <= 6'): 1 row against it.",
