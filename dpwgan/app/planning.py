@@ -31,7 +31,7 @@ from dpwgan.table.encoded import TableShape, lay_out_spans
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.forms import list_forms
 from dpwgan.table.links import TURNS_OF_MOMENTS
-from dpwgan.table.schema import CategoricalColumn, Column, IdentifierColumn, Schema, UndiscoveredColumn
+from dpwgan.table.schema import CategoricalColumn, Column, IdentifierColumn, Schema, SizeColumn, UndiscoveredColumn
 
 # Lists of cells are found with a tenth of the budget, in equal parts: a column's list is worth little without the rest.
 DISCOVERY_SHARE = 0.1
@@ -294,7 +294,8 @@ def plan_run(schema: Schema, *, records: int, config: SynthesisConfig, spent: tu
 def warn_of_noise(run_plan: RunPlan) -> None:
     """Says so where the noise of one-way counts leaves little of a table or a list. Privacy: sees public facts only."""
     records = run_plan.shape.records
-    lists = [column for column in run_plan.schema.columns if isinstance(column, CategoricalColumn)]
+    found = [column for column in run_plan.schema.columns if isinstance(column, CategoricalColumn)]
+    lists = [column for column in found if not isinstance(column, SizeColumn)]  # which the specs do not list
     for stddev in [line.stddev for line in run_plan.plan.releases if line.label == ONE_WAYS_LABEL]:
         if stddev > _MUCH_NOISE * records:
             LOGGER.warning(

@@ -20,7 +20,7 @@ from dpwgan.errors import DataError, PrivacyError, UsageError
 from dpwgan.privacy.events import Gaussian
 from dpwgan.privacy.journal import Spent
 from dpwgan.privacy.terms import Alternative
-from dpwgan.table.schema import CategoricalColumn, Rule, Schema, UndiscoveredColumn, UnitColumn
+from dpwgan.table.schema import CategoricalColumn, Rule, Schema, SizeColumn, UndiscoveredColumn, UnitColumn
 
 SEX = CategoricalColumn(name="sex", tokens=("1", "2"))
 TOWN = UndiscoveredColumn(name="town", privacy="private", missing=("",))
@@ -65,10 +65,12 @@ def test_noise_is_warned_about_when_counts_drown_in_it(caplog, records, rows_per
 @pytest.mark.parametrize(("cells", "is_hidden"), [(300, False), (800, True)])
 def test_long_list_is_warned_about_when_noise_hides_most_of_its_cells(caplog, cells, is_hidden):
     codes = CategoricalColumn(name="code", tokens=tuple(map(str, range(cells))))
+    sizes = SizeColumn(name="house (rows)", tokens=codes.tokens)
     with caplog.at_level("WARNING", logger="dpwgan"):
-        warn_of_noise(plan(SEX, codes, records=5_000, method="query-gan"))
+        warn_of_noise(plan(SEX, codes, sizes, records=5_000, method="query-gan"))
     assert ("hides most cells of 'code' (800)" in caplog.text) == is_hidden
     assert "'sex'" not in caplog.text
+    assert "(rows)' (" not in caplog.text
 
 
 def test_discovery_takes_its_share_when_columns_are_paid_for():
