@@ -211,9 +211,11 @@ def _fill(keys: Mapping[str, Any], cells: set[str], *, most: int, rows: int, is_
     elif kind in ("integer", "float") or (kind is None and _are_numbers(available)):
         found = _find_range(kind, available)
     elif len(available) > most or (
-        kind is None and len(available) > _SURELY_LISTED and all(map(_AMOUNT.fullmatch, available))
+        kind is None
+        and len(available) > _SURELY_LISTED
+        and any(all(map(form.fullmatch, available)) for form in (_AMOUNT, MOMENT))
     ):
-        return dict(keys)  # names or free text, which nobody but the custodian can tell apart, or amounts
+        return dict(keys)  # names or free text, which nobody but the custodian can tell apart, amounts, or moments
     else:
         found = {"type": "enum", "values_from": "data"}
         keys = {key: value for key, value in keys.items() if key != "values"}

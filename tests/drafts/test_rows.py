@@ -380,6 +380,15 @@ def test_amounts_with_decimal_commas_stay_open_when_they_are_no_short_list():
     assert why == dict.fromkeys(("pay", "share"), MARKED)
 
 
+def test_moments_in_no_known_format_stay_open_when_they_are_no_short_list():
+    cells = [
+        f"2024-03-{day:02d}T07:{minute}:00+0{1 + day // 31}:00" for day in range(28, 32) for minute in range(10, 60)
+    ]
+    specs, _, why = fill_from_rows({}, [pl.DataFrame({"read": cells * 20, "begun": cells[::50] * 1_000})])
+    assert (specs["read"], specs["begun"]["type"]) == ({"type": None}, "enum")
+    assert why == dict.fromkeys(("read", "begun"), "offsets that change? turn all to one zone")
+
+
 def test_whole_numbers_stay_open_when_each_row_has_its_own():
     number = [str(1_000 + row) for row in range(101)]
     specs, waived, why = fill_from_rows({}, [pl.DataFrame({"stay": number, "age": [number[0], *number[:-1]]})])
