@@ -37,7 +37,7 @@ _TURNS, _EVERY = 400, 4
 # By what share of its error, in logarithms, a weight is set right; how large it may be; and what counts have more.
 _RATE, _MOST_WEIGHT, _LEAST_COUNT = 0.1, 8.0, 0.5
 # Where units share columns rows stay among those of so many units side by side: further off these have other cells.
-_NEAR = 512
+_NEAR = 64
 # Rows change places with those of their own key where keys are fewer than one in so many rows.
 _FEW = 64
 

@@ -240,7 +240,7 @@ def test_specs_say_what_may_be_linked(tmp_path):
     for linked in (["wave"], ["sex"], ["person"], ["nothing"]):
         with pytest.raises(SpecsError, match="'linked' names"):
             Synthesizer({**SPECS, "unit": {**SPECS["unit"], "linked": linked}}, 1.0)
-    with pytest.raises(SpecsError, match="by its names alone"):
+    with pytest.raises(SpecsError, match="needs rows of the output"):
         Synthesizer(
             {
                 **SPECS,
