@@ -12,9 +12,6 @@ from dpwgan.table.schema import FEW_LEVELS
 
 Cells = npt.NDArray[np.int64]
 
-_MANY_CODES = 32
-"""Of more codes in an order blocks of neighbours are counted, too."""
-
 NUMBERS = "1"
 """The kind of plain numbers, whatever their decimals."""
 
@@ -48,13 +45,6 @@ class Attribute:
     def cells(self) -> int:
         """Number of cells: codes and levels."""
         return self.codes + self.levels
-
-    @property
-    def counted_in_blocks(self) -> range:
-        """The cells that are counted in blocks, too: a number's levels, and codes in an order where they are many."""
-        known = self.codes - self.missing
-        codes = range(known if self.ordered and known > _MANY_CODES else 0)
-        return range(self.codes, self.cells) if self.levels else codes
 
     @property
     def has_many_days(self) -> bool:

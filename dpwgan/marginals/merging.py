@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dpwgan.errors import UsageError
 from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
-from dpwgan.marginals.code_counts import find_code_counts
+from dpwgan.marginals.code_counts import find_likely
 from dpwgan.marginals.day_kinds import DayKinds
 from dpwgan.marginals.number_tree import Intervals, NumberTree
 from dpwgan.marginals.one_ways import OneWays
@@ -82,7 +82,8 @@ class _Pieces:
     def __init__(self, one_ways: OneWays, index: int, *, records: int, kinds: Integers | None = None) -> None:
         self._attribute = attribute = one_ways.plan.attributes[index]
         self._records, self._kinds = records, kinds
-        self._codes = find_code_counts(one_ways, index)
+        self._noisy, self._code_stddev = one_ways.get_codes(index)
+        self._codes = find_likely(self._noisy, attribute, stddev=self._code_stddev)
         self._odds = one_ways.odds.get(index)
         self._tree = one_ways.get_tree(index) if attribute.levels else None
         self._least_share = max(_LEAST_SHARE * records, _LEAST_STDDEVS * one_ways.stddev)
@@ -91,10 +92,10 @@ class _Pieces:
         """Merges what lies below the threshold."""
         labels = self._merge_codes(least_count)
         groups = int(labels.max()) + 1 if len(labels) else 0
-        counts = np.bincount(labels, self._codes.likely, minlength=groups).astype(np.float64)
-        variances = self._codes.find_variances(labels)
+        counts = np.bincount(labels, self._codes, minlength=groups).astype(np.float64)
+        variances = np.bincount(labels, minlength=groups) * self._code_stddev**2
         of_group, even = counts[labels], 1.0 / np.bincount(labels)[labels]
-        weights = np.divide(self._codes.likely, of_group, out=even, where=of_group > 0)
+        weights = np.divide(self._codes, of_group, out=even, where=of_group > 0)
         starts = np.arange(self._attribute.codes)
         if self._tree is None:
             masses = project_on_simplex(counts, variances, total=self._records)
@@ -133,9 +134,9 @@ class _Pieces:
     def _merge_codes(self, least_count: float) -> Integers:
         """The group of each code."""
         attribute, labels = self._attribute, np.empty(self._attribute.codes, np.int64)
-        is_missing, noisy = attribute.is_missing, self._codes.noisy
-        labels[is_missing] = _pool(noisy[is_missing], least_count)
-        others = noisy[~is_missing]
+        is_missing = attribute.is_missing
+        labels[is_missing] = _pool(self._noisy[is_missing], least_count)
+        others = self._noisy[~is_missing]
         merge = _merge_neighbours if attribute.ordered else _pool
         if self._kinds is None:
             merged = merge(others, least_count)

@@ -1,11 +1,10 @@
 """The private one-way release: how many records every cell of every attribute holds, give or take the noise.
 
 A category column has one histogram. A number has several, one after the other, because a range of a million levels is
-mostly empty: each look says where the next one is worth being finer (`dpwgan.marginals.number_tree`). Codes in an
-order, if they are many, are counted in blocks and then one by one.
+mostly empty: each look says where the next one is worth being finer (`dpwgan.marginals.number_tree`).
 
-Sensitivity. Of each look a record adds 1 to exactly one count of each of its histograms: its code, or the one block
-that its level or code lies in, since codes and blocks cover all cells once, whichever they are. So zeroing a record out
+Sensitivity. Of each look a record adds 1 to exactly one count of each of its histograms: its code, or the one interval
+that its level lies in, since codes and intervals cover all cells once, whichever they are. So zeroing a record out
 takes these away, one a histogram, and replacing it moves each of them to another count at most. The intervals of a look
 are made of earlier looks alone, which are released; so the looks compose as any adaptive releases do. The last release
 has a histogram of the steps that numbers are rounded to (`dpwgan.marginals.round_steps`), and of the kinds of days
@@ -45,15 +44,15 @@ _ROUND_STEPS_NOISE = 2.0
 Counts = npt.NDArray[np.float64]
 Starts = npt.NDArray[np.int64]
 Blocks = tuple[Starts, ...]
-"""Of each attribute in a look, where its blocks start; of one without, none."""
+"""Of each attribute in a look, where its intervals of levels start; of one without a number, none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OneWayPlan:
     """How many histograms of each attribute are released, from public facts alone.
 
-    `looks`: for each attribute, its number of histograms, one a look. Every histogram holds all cells of its attribute
-    that are in no block, and then the blocks.
+    `looks`: for each attribute, its number of histograms, one a look. Every histogram holds all codes of its attribute
+    before the intervals of levels.
     """
 
     spans: tuple[Span, ...]
@@ -89,7 +88,7 @@ class OneWayPlan:
 
     def count_cells(self, look: int, blocks: Blocks) -> int:
         """Number of counts in a look with these blocks."""
-        return sum(_count_single(self.attributes[index]) for index in self.find(look)) + sum(map(len, blocks))
+        return sum(self.attributes[index].codes for index in self.find(look)) + sum(map(len, blocks))
 
     def find(self, look: int) -> tuple[int, ...]:
         """Which attributes have a histogram in a look."""
@@ -151,22 +150,18 @@ class OneWays:
         chosen = []
         for index in self.plan.find(look):
             attribute, earlier = self.plan.attributes[index], self.histograms[index]
-            cells = len(attribute.counted_in_blocks)
-            if not cells:
+            if not attribute.levels:
                 chosen.append(np.zeros(0, np.int64))
-            elif not earlier:
-                chosen.append(lay_out_first(cells, attribute.borders))
-            elif attribute.levels:
+            elif earlier:
                 chosen.append(self.get_tree(index).refine(looks_left=self.plan.looks[index] - look))
             else:
-                chosen.append(np.arange(cells))
+                chosen.append(lay_out_first(attribute.levels, attribute.borders))
         return tuple(chosen)
 
     def add(self, look: int, blocks: Blocks, noisy: Noisy) -> "OneWays":
         """These and one more look, as it was released of `count_one_ways` with these blocks."""
         indices, histograms = self.plan.find(look), list(self.histograms)
-        attributes = [self.plan.attributes[index] for index in indices]
-        sizes = [_count_single(facts) + len(starts) for facts, starts in zip(attributes, blocks, strict=True)]
+        sizes = [self.plan.attributes[index].codes + len(starts) for index, starts in zip(indices, blocks, strict=True)]
         counts = np.split(noisy.values.astype(np.float64), np.cumsum(sizes)[:-1])
         for index, starts, own in zip(indices, blocks, counts, strict=True):
             histograms[index] = (*histograms[index], (starts, own))
@@ -179,7 +174,7 @@ class OneWays:
         """
         bands, alone = [], []
         for index in self.plan.rounded:
-            facts, intervals = self.plan.attributes[index], self.split(index)
+            facts, intervals = self.plan.attributes[index], self._split(index)
             noise = _ROUND_STEPS_NOISE * self.stddev
             # Days have no steps, and so one band.
             bands.append(choose_bands(intervals, zero=facts.zero_level, steps=facts.round_steps, stddev=noise))
@@ -191,7 +186,7 @@ class OneWays:
         found: dict[int, RoundSteps | DayKinds | None] = {}
         left = noisy.values.astype(np.float64)
         for index, own in zip(self.plan.rounded, bands, strict=True):
-            facts, intervals = self.plan.attributes[index], self.split(index)
+            facts, intervals = self.plan.attributes[index], self._split(index)
             counts, left = np.split(left, [len(own) * _count_kinds(facts)])
             if facts.has_many_days:
                 found[index] = estimate_days(counts, intervals, first_day=-facts.origin, stddev=noisy.stddev)
@@ -206,26 +201,24 @@ class OneWays:
             )
         return replace(self, odds={index: odds for index, odds in found.items() if odds is not None})
 
-    def split(self, attribute: int) -> Intervals:
-        """Intervals in which nothing but noise is to be seen, of an attribute with cells that are counted in blocks."""
+    def _split(self, attribute: int) -> Intervals:
         tree = self.get_tree(attribute)
         return tree.split(totals=np.maximum(tree.totals[0], 0.0))
 
-    def get_single(self, attribute: int) -> tuple[Counts, float]:
-        """The noisy counts of the cells that are in no block, and their stddev: the mean over its histograms.
+    def get_codes(self, attribute: int) -> tuple[Counts, float]:
+        """The noisy counts of an attribute's codes, and their stddev: the mean over its histograms.
 
-        Shapes: (cells that are in no block,).
+        Shapes: (codes,).
         """
-        histograms, single = self.histograms[attribute], _count_single(self.plan.attributes[attribute])
-        mean: Counts = np.mean([counts[:single] for _, counts in histograms], axis=0)
+        histograms, codes = self.histograms[attribute], self.plan.attributes[attribute].codes
+        mean: Counts = np.mean([counts[:codes] for _, counts in histograms], axis=0)
         return mean, self.stddev / math.sqrt(len(histograms))
 
     def get_tree(self, attribute: int) -> NumberTree:
-        """All that is known of an attribute's cells that are counted in blocks. It has to have some."""
+        """All that is known of an attribute's levels. It has to have some."""
         facts = self.plan.attributes[attribute]
-        looks = [(starts, counts[_count_single(facts) :]) for starts, counts in self.histograms[attribute]]
-        cells = len(facts.counted_in_blocks)
-        return NumberTree(looks, variance=self.stddev**2, levels=cells, cuts=facts.borders)
+        looks = [(starts, counts[facts.codes :]) for starts, counts in self.histograms[attribute]]
+        return NumberTree(looks, variance=self.stddev**2, levels=facts.levels, cuts=facts.borders)
 
 
 def plan_one_ways(spans: tuple[Span, ...]) -> OneWayPlan:
@@ -234,10 +227,7 @@ def plan_one_ways(spans: tuple[Span, ...]) -> OneWayPlan:
     Privacy: reads public facts only.
     """
     attributes = lay_out_attributes(spans)
-    looks = tuple(
-        count_looks(facts.levels, facts.borders) if facts.levels or not facts.counted_in_blocks else 2
-        for facts in attributes
-    )
+    looks = tuple(count_looks(attribute.levels, attribute.borders) for attribute in attributes)
     return OneWayPlan(spans=spans, attributes=attributes, looks=looks)
 
 
@@ -256,9 +246,7 @@ def count_one_ways(encoded: EncodedTable, plan: OneWayPlan, look: int, blocks: B
     attributes = [plan.attributes[index] for index in plan.find(look)]
     if encoded.spans != plan.spans or len(blocks) != len(attributes):
         raise DpwganError("Internal error: the encoded table is not laid out as the plan of its counts.")
-    counts = [
-        np.zeros(_count_single(facts) + len(own), np.int64) for facts, own in zip(attributes, blocks, strict=True)
-    ]
+    counts = [np.zeros(facts.codes + len(own), np.int64) for facts, own in zip(attributes, blocks, strict=True)]
     for rows in cut(encoded.records):
         for attribute, own, counts_so_far in zip(attributes, blocks, counts, strict=True):
             places = find_places(attribute, own, attribute.find_cells(encoded, rows))
@@ -301,24 +289,15 @@ def _find_kinds(attribute: Attribute, levels: Cells) -> Cells:
     return find_steps(levels, zero=attribute.zero_level, steps=attribute.round_steps)
 
 
-def _count_single(attribute: Attribute) -> int:
-    """How many cells are in no block."""
-    return attribute.cells - len(attribute.counted_in_blocks)
-
-
 def find_places(attribute: Attribute, starts: Starts, cells: Cells) -> Cells:
-    """Which count of a histogram each cell adds 1 to: its own, or after all these that of its block.
+    """Which count of a histogram each cell adds 1 to: a code to its own, a level to that of its interval.
 
-    Shapes: (n,) cells to (n,). `starts`: where the histogram's blocks start among the cells that are counted in such.
+    Shapes: (n,) cells to (n,). `starts`: where the histogram's intervals of levels start.
     """
-    blocks = attribute.counted_in_blocks
-    if not len(blocks):
+    if not attribute.levels:
         return cells
-    own, single = np.searchsorted(starts + blocks.start, cells, side="right") - 1, _count_single(attribute)
-    if attribute.levels:
-        places: Cells = np.where(cells < blocks.start, cells, single + own)
-    else:
-        places = np.where(cells < blocks.stop, single + own, cells - blocks.stop)
+    firsts = np.append(np.arange(attribute.codes), attribute.codes + starts)
+    places: Cells = np.searchsorted(firsts, cells, side="right") - 1
     return places
 
 

@@ -15,7 +15,6 @@ from scipy import optimize, stats
 from dpwgan.errors import DpwganError, InputError, UsageError
 from dpwgan.marginals import merging
 from dpwgan.marginals.coarsening import Coarsening
-from dpwgan.marginals.code_counts import take_likely
 from dpwgan.marginals.day_kinds import DayKinds
 from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.merging import _join_neighbours, _merge_neighbours, coarsen
@@ -149,31 +148,6 @@ def test_rare_cells_hold_little_beside_what_stands_out_when_they_hold_nothing_bu
     assert len(stands_out) <= 2
     rest = np.delete(pool, stands_out - 1)
     assert rest.max() < 0.1 * pool[23]
-
-
-@pytest.mark.parametrize(("size", "stddev"), [(20, 10.0), (20, 20.0), (100, 30.0)])
-def test_faint_cells_are_nearer_to_the_truth_than_their_counts_and_than_even_shares(size, stddev):
-    rng = np.random.default_rng(2)
-    errors = np.zeros(3)
-    for _ in range(200):
-        truth = rng.uniform(20.0, 80.0, size)
-        noisy = truth + stddev * rng.standard_normal(size)
-        drawn = take_likely(noisy, stddev=stddev)
-        guesses = [
-            drawn / drawn.sum(),
-            np.maximum(noisy, 0.0) / np.maximum(noisy, 0.0).sum(),
-            np.full(size, 1.0 / size),
-        ]
-        errors += [np.abs(guess - truth / truth.sum()).sum() for guess in guesses]
-    assert errors[0] < 1.01 * errors[1:].min()
-    assert errors[0] < 0.95 * errors[1:].max()
-
-
-def test_a_code_far_below_nothing_holds_nothing():
-    noisy = np.array([2_409, 601, -12, -1, 13, 11, 10, 1, -36, 2], float)
-    drawn = take_likely(noisy, stddev=8.0)
-    assert drawn[8] == 0
-    assert np.delete(drawn, 8).min() > 0
 
 
 @pytest.mark.parametrize(
