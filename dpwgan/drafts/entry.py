@@ -151,6 +151,13 @@ def count_decimals(number: Number) -> int:
     return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
+def extend_range(low: Number, high: Number, code: Number | None) -> tuple[Number, Number, bool]:
+    """The range with a code that lies in it or goes on where it ends, and whether it does."""
+    if not isinstance(code, int) or not low - 1 <= code <= high + 1:
+        return low, high, False
+    return min(low, code), max(high, code), True
+
+
 def are_whole(codes: Iterable[object]) -> bool:
     """Says whether all codes are whole numbers."""
     return all(isinstance(read_number(code), int) for code in codes)
@@ -206,7 +213,9 @@ def open_source(content: bytes, *, table: str | None = None) -> Source:
     """
     wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     if b"\0" in content and not wide:
-        raise SpecsError("The dictionary is a binary file, and none of the known formats is one.")
+        raise SpecsError(
+            "The dictionary is a binary file, and none of the known formats is one; a spreadsheet may be saved as CSV."
+        )
     try:
         text = content.decode("utf-16" if wide else "utf-8-sig")
     except UnicodeDecodeError:

@@ -1,9 +1,10 @@
 """The kinds of dictionaries that specs are drafted from, and which of them a file is."""
 
+import csv
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from dpwgan.drafts import csvw, ddi, dpsynth, frictionless, ipums, private_pgm, redcap, sdnist, sdv
+from dpwgan.drafts import csvw, ddi, dpsynth, frictionless, ipums, private_pgm, redcap, sdnist, sdv, sheet
 from dpwgan.drafts.entry import Entry, Source, open_source, write_draft
 from dpwgan.errors import SpecsError, UsageError
 
@@ -27,6 +28,7 @@ KINDS: dict[str, Kind] = {
     "ddi": Kind("DDI Codebook XML", ddi.recognise, ddi.read),
     "dpsynth": Kind("dpsynth domain.yaml", dpsynth.recognise, dpsynth.read),
     "ipums": Kind("IPUMS codebook (.cbk)", ipums.recognise_codebook, ipums.read_codebook),
+    "sheet": Kind("sheet of variables (CSV), a row for each", sheet.recognise, sheet.read),
     "variables": Kind("list of lines NAME: description", ipums.recognise_list, ipums.read_list),
 }
 
@@ -50,6 +52,6 @@ def draft_specs(
         raise SpecsError(f"The dictionary is no {KINDS[kind].title}.")
     try:
         return kind, write_draft(KINDS[kind].read(source))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, csv.Error) as error:
         # A public document, so its own word may be quoted.
         raise SpecsError(f"The dictionary breaks the rules of its form, {KINDS[kind].title}: {error!r}.") from error

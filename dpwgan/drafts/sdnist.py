@@ -8,7 +8,7 @@ Source: usnistgov/SDNist, data_dictionary.json of the ACS and SBO excerpts.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dpwgan.drafts.entry import Entry, Number, Source, count_decimals, join_words, read_number
+from dpwgan.drafts.entry import Entry, Source, count_decimals, extend_range, join_words, read_number
 
 _NO_CODES = ("description", "link", "details", "values", "min", "max", "step_size")
 
@@ -34,7 +34,7 @@ def _read_feature(name: str, said: Mapping[str, Any]) -> Entry:
     if low is None or high is None:
         return Entry(name=name, type="enum", values=list(codes), missing=missing, description=description)
     for code in sorted(codes.keys() - set(missing), key=lambda code: (read_number(code) is None, read_number(code))):
-        low, high, is_number = _extend(low, high, read_number(code))
+        low, high, is_number = extend_range(low, high, read_number(code))
         missing += [] if is_number else [code]
     step = read_number(domain.get("step_size"))
     whole = isinstance(low, int) and isinstance(high, int) and (step is None or isinstance(step, int))
@@ -47,10 +47,3 @@ def _read_feature(name: str, said: Mapping[str, Any]) -> Entry:
         missing=missing,
         description=description,
     )
-
-
-def _extend(low: Number, high: Number, code: Number | None) -> tuple[Number, Number, bool]:
-    """The range with a code that lies in it or goes on where it ends, and whether it does."""
-    if not isinstance(code, int) or not low - 1 <= code <= high + 1:
-        return low, high, False
-    return min(low, code), max(high, code), True

@@ -107,6 +107,21 @@ DRAFTS: dict[str, dict[str, Any]] = {
             "description": "Person's total income in dollars",
         },
     },
+    "sheet.csv": {
+        "visit": {"type": "string", "uuid": True, "description": "Number of the visit"},
+        "sex": SEX,
+        "age": {**AGE, **BLANK, "description": "Age in years"},
+        "ward": VISITS["ward"],
+        "fee": {**VISITS["fee"], "decimals": 2},
+        "smoker": {"type": "boolean"},
+        "seen": VISITS["seen"],
+        "hour": {"type": "time", "format": "%H:%M"},
+        "children": {"type": "integer", "min": 0, "max": 10, "missing": ["98"]},
+        "mark": {"type": "enum", "values": [*"12345"], "ordered": True},
+        "doctor": VISITS["doctor"],
+        "mail": {"type": "text"},
+        "place": {"type": None, "optional": True},
+    },
     "ipums.cbk": {
         "SEX": {"type": "enum", "values": [1, 2], "description": "Sex"},
         "INCWAGE": {"type": "integer", "min": None, "max": None},
@@ -285,3 +300,94 @@ def test_draft_is_json_with_a_column_a_line_when_written():
     text = format_draft(specs)
     assert json.loads(text) == specs
     assert text.splitlines()[:4] == ["{", '  "a": {"type": null},', '  "b": {', '    "type": "enum",']
+
+
+def _draft_sheet(*rows: str) -> dict[str, Any]:
+    kind, specs = draft_specs("\n".join(rows).encode())
+    assert kind == "sheet"
+    return specs
+
+
+SHEETS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "a code a row": (
+        ("Variable,Value,Value label,Nullable", "a,1,Male,no", ",2,Female,", "b,0-97,,no", "b,98,Don't know,no"),
+        {"a": {"type": "enum", "values": ["1", "2"]}, "b": {"type": "integer", "min": 0, "max": 97, "missing": ["98"]}},
+    ),
+    "labels with commas": (
+        ("name;values;required", "a;1=yes, now, 2=no;x", "b;1-yes, 2-no, 3-other;x"),
+        {"a": {"type": "enum", "values": ["1", "2"]}, "b": {"type": "enum", "values": [*"123"]}},
+    ),
+    "bounds": (
+        (
+            "Column\tType\tMin\tMax\tMandatory",
+            "a\tnumber\t0\t9.5\tY",
+            "b\tdate\t2020-01-01\t\tY",
+            "c\tnumeric(4)\t\t\tY",
+        ),
+        {
+            "a": {"type": "float", "min": 0, "max": 9.5},
+            "b": {"type": "date", "format": "%Y-%m-%d", "min": "2020-01-01", "max": None},
+            "c": {"type": "integer", "min": None, "max": None},
+        },
+    ),
+    "words": (
+        (
+            "field|values|required",
+            "a|M/F|x",
+            "b|N/A|x",
+            "c|Yes|x",
+            "d|01, 02, ...|x",
+            "e|>= 0|x",
+            "f|1.5 to 3 mm|x",
+            "g|[1, 5]|x",
+            "h|0,1|x",
+        ),
+        {
+            "a": {"type": "enum", "values": ["M", "F"]},
+            **{name: {"type": None} for name in "bcd"},
+            "e": {"type": "integer", "min": 0, "max": None},
+            "f": {"type": "float", "min": 1.5, "max": 3},
+            "g": {"type": "integer", "min": 1, "max": 5},
+            "h": {"type": "enum", "values": ["0", "1"]},
+        },
+    ),
+    "codes that mean nothing alone": (
+        ("name,type,values,required", "a,Numeric,-9 = Missing,x", 'b,Numeric,"0 = no, 1 = yes",x'),
+        {
+            "a": {"type": "integer", "min": None, "max": None, "missing": ["-9"]},
+            "b": {"type": "enum", "values": ["0", "1"]},
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SHEETS)
+def test_sheet_is_read_as_agencies_write_it(case):
+    rows, specs = SHEETS[case]
+    assert _draft_sheet(*rows) == specs
+
+
+def test_sheet_of_a_database_has_its_tables_when_one_is_chosen():
+    rows = (
+        "table_name,column_name,is_nullable,data_type,numeric_precision,numeric_scale,column_key",
+        "visits,visit,NO,integer,32,0,PRI",
+        "visits,seen,NO,timestamp without time zone,,,",
+        "visits,fee,YES,numeric,10,2,",
+        "wards,ward,NO,character varying,,,",
+    )
+    with pytest.raises(SpecsError, match="say which by --table"):
+        _draft_sheet(*rows)
+    _, specs = draft_specs("\n".join(rows).encode(), table="visits")
+    assert specs == {
+        "visit": {"type": "string", "uuid": True},
+        "seen": {"type": "datetime", "format": None, "min": None, "max": None},
+        "fee": {"type": "float", "min": None, "max": None, "decimals": 2, "optional": True},
+    }
+
+
+@pytest.mark.parametrize(
+    "text", ["name,place\na,b\n", "x,type\na,int\n", "\n" * 10 + "name,type\na,int\n", '"' + "a" * 2**18]
+)
+def test_no_sheet_is_seen_where_no_header_is(text):
+    with pytest.raises(SpecsError, match="of no form that is known"):
+        draft_specs(text.encode())

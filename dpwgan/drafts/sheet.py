@@ -1,0 +1,215 @@
+"""A sheet of variables, as most agencies have one: CSV with a row for each column of the table, or each of its codes.
+
+The header is found by its words, also below a title, and what none of them names is left out. So
+information_schema.columns of a database is such a sheet. Codes are written as "1 = male; 2 = female", ranges as
+"0-120", and both in one cell: a code beside the range of a number means not available, but one that goes on where it
+ends. A row without a name goes on with the one above. Numbers that are not said to have decimals are whole.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from dpwgan.drafts.entry import (
+    Entry,
+    Number,
+    Source,
+    Type,
+    are_whole,
+    choose_calendar,
+    extend_range,
+    join_words,
+    read_number,
+)
+
+_HEADER = {
+    "name": "name|variable|variable name|field|field name|column|column name|attribute|attribute name|data element",
+    "table": "table|table name|dataset|data set|file|file name",
+    "description": "description|label|variable label|title|definition|question|question text|meaning",
+    "type": "type|data type|datatype|variable type|field type|column type",
+    "values": "values|value|codes|code|categories|category|allowed values|permitted values|permissible values"
+    "|valid values|value labels|value list|code list|coding|domain|levels|choices|options|response options"
+    "|range|valid range|allowed range|value range|values range|values codes",
+    "of_value": "value label|value description|value meaning|value name|code label|code description|code meaning",
+    "minimum": "min|minimum|lower|lower bound|lower limit|min value|minimum value",
+    "maximum": "max|maximum|upper|upper bound|upper limit|max value|maximum value",
+    "missing": "missing|missing values|missing value|missing codes|missing code|na values|null values",
+    "format": "format|date format|pattern",
+    "decimals": "decimals|decimal places|scale|numeric scale",
+    "required": "required|mandatory|not null",
+    "nullable": "nullable|is nullable|null|nulls|allows null|optional",
+    "key": "primary key|is primary key|pk|key|column key",
+}
+_MEANINGS = {words: meaning for meaning, listed in _HEADER.items() for words in listed.split("|")}
+_MOST_ABOVE = 10
+"""Among so many rows the header is looked for."""
+
+# The first whose words are in the name of a type is what it is.
+_TYPES: tuple[tuple[str, Type], ...] = (
+    ("bool|logical|yes.?no", "boolean"),
+    ("date.?time|timestamp", "datetime"),
+    ("date", "date"),
+    ("time", "time"),
+    ("categor|nominal|ordinal|factor|enum|coded|choice|select", "enum"),
+    (r"identif|\bid\b|uuid|guid|key", "string"),
+    ("free.?text|memo|note|blob|json|xml", "text"),
+    (r"decimal|float|double|real|money|currency|continu|percent|\( ?\d+ ?, ?[1-9]", "float"),
+    ("int|whole|count|year|serial|num", "integer"),
+    ("char|str|text|alpha", "enum"),
+)
+_DIGITS = re.compile(r"\( ?\d+ ?, ?(\d+) ?\)")
+_YES, _NO = ("yes", "y", "true", "1", "x", "pk", "pri", "required", "mandatory", "not null"), ("no", "n", "false", "0")
+
+_NUMBER = r"([+-]?\d+(?:\.\d+)?)"
+_RANGE = re.compile(rf"{_NUMBER}\s*(?:-|to|through|\.\.+)\s*{_NUMBER}(?:\s*[^\d\s]+)?", re.I)
+_IN_BRACKETS = re.compile(r"[\[(]([^,]+),([^,]+)[\])]")
+_LEAST = re.compile(rf"(?:>=|≥|at least)\s*{_NUMBER}", re.I)
+_DAYS = re.compile(r"(\S*\d\S*)\s+(?:-|to|through)\s+(\S*\d\S*)", re.I)
+_ISO = re.compile(r"\d{4}-\d\d-\d\d")
+_CODE = re.compile(r"(.+?)\s*(?:=|:|\s-\s)\s*(.+)|(-?\d+)\s*-\s*([^\W\d].*)", re.S)
+_NOTHING = re.compile(
+    r"missing|unknown|\bnot?\b.*\b(known|available|applicable|stated|answer)|refus|\bn/?a\b|don.?t know", re.I
+)
+_PLAIN = str.maketrans({"\u2013": "-", "\u2014": "-", "\u2212": "-", "\u2026": "..."})
+_FIELDS = {"hh(.?)mm": r"%H\1%M", "yyyy": "%Y", "yy": "%y", "mm": "%m", "dd": "%d", "hh": "%H", "ss": "%S"}
+
+
+def recognise(source: Source) -> bool:
+    """Whether it has a header that names variables and says what they hold."""
+    try:
+        return source.document is None and next(_read_rows(source.text), None) is not None
+    except csv.Error:
+        return False
+
+
+def read(source: Source) -> Iterator[Entry]:
+    """The variables, of the table that was asked for where there are several. Raises: SpecsError."""
+    tables: dict[str, Any] = {}
+    name = table = ""
+    for row in _read_rows(source.text):
+        name, table = row.pop("name", "") or name, row.pop("table", "") or table
+        said = tables.setdefault(table, {}).setdefault(name, {})
+        value = " = ".join(filter(None, (row.get("values"), row.pop("of_value", ""))))
+        values = filter(None, (said.get("values"), value))
+        said.update({meaning: cell for meaning, cell in row.items() if not said.get(meaning)}, values="\n".join(values))
+    for name, said in source.choose(tables).items():
+        yield _read_variable(name, said)
+
+
+def _read_rows(text: str) -> Iterator[dict[str, str]]:
+    """What each row below the header says, by its meaning; none if no row looks like a header."""
+    for delimiter in ",;\t|":
+        rows = csv.reader(io.StringIO(text), delimiter=delimiter)
+        if header := next(filter(None, map(_find_meanings, islice(rows, _MOST_ABOVE))), None):
+            for row in filter(any, rows):
+                cells = (cell.translate(_PLAIN).strip() for cell in row)
+                yield {meaning: cell for meaning, cell in zip(header, cells, strict=False) if meaning}
+            return
+
+
+def _find_meanings(row: list[str]) -> list[str | None]:
+    """The meaning of each cell of a header, the first of one meaning; none if the row is no header."""
+    found = [_MEANINGS.get(" ".join(re.findall("[a-z]+", cell.lower()))) for cell in row]
+    if "name" not in found or {"type", "values", "minimum"}.isdisjoint(found):
+        return []
+    return [meaning if meaning not in found[:place] else None for place, meaning in enumerate(found)]
+
+
+def _read_variable(name: str, said: Mapping[str, str]) -> Entry:
+    words = said.get("type", "").lower()
+    kind = next((kind for known, kind in _TYPES if re.search(known, words)), None)
+    is_key = said.get("key", "").lower() in _YES
+    is_needed = is_key or said.get("required", "").lower() in _YES or said.get("nullable", "").lower() in _NO
+    missing = [_part(piece)[0] for piece in _cut(said.get("missing", ""))] + ([] if is_needed else [""])
+    entry: dict[str, Any] = {"name": name, "description": join_words(said.get("description")), "missing": missing}
+    style = _read_style(said.get("format") or said["values"])
+    if is_key or kind in ("string", "text"):
+        return Entry(**entry, type="string" if is_key else kind)
+    if style or kind in ("date", "datetime", "time"):
+        return _read_moment(entry, choose_calendar(style) if style else kind, style, said)
+    return _find_number(entry, kind, said) or Entry(**entry, **_read_codes(kind, said))
+
+
+def _read_moment(entry: Mapping[str, Any], kind: Type | None, style: str | None, said: Mapping[str, str]) -> Entry:
+    days = _DAYS.fullmatch(said["values"])
+    low, high = days.groups() if days else (said.get("minimum") or None, said.get("maximum") or None)
+    if kind == "date" and low and _ISO.fullmatch(low):
+        style = style or "%Y-%m-%d"
+    return Entry(**entry, type=kind, format=style, minimum=low, maximum=high)
+
+
+def _read_codes(kind: Type | None, said: Mapping[str, str]) -> dict[str, Any]:
+    """The list of codes, a range of them told one by one; the type alone where there is no list."""
+    codes, low, high = _read_values(said["values"])
+    if isinstance(low, int) and isinstance(high, int):
+        codes = dict.fromkeys([*map(str, range(low, high + 1)), *codes], "")
+    more = {"ordered": True} if "ordinal" in said.get("type", "").lower() else {}
+    return {"type": "enum", "values": [*codes], "more": more} if codes else {"type": kind}
+
+
+def _find_number(entry: Mapping[str, Any], kind: Type | None, said: Mapping[str, str]) -> Entry | None:
+    """The number that a range, or a type without a list of codes, says; None where they say none."""
+    codes, low, high = _read_values(said["values"])
+    low, high = (read_number(said.get(end) or found) for end, found in (("minimum", low), ("maximum", high)))
+    is_number = kind in ("integer", "float")
+    ends = [end for end in (low, high) if end is not None]
+    if not is_number and (kind is not None or not ends):
+        return None
+    if not ends and not all(map(_NOTHING.search, codes.values())):
+        return None
+    missing = []
+    for code, label in codes.items():
+        is_next = False
+        if low is not None and high is not None and not _NOTHING.search(label):
+            low, high, is_next = extend_range(low, high, read_number(code))
+        missing += [] if is_next else [code]
+    digits = said.get("decimals") or next(iter(_DIGITS.findall(said.get("type", ""))), "")
+    decimals = int(digits) if digits.isdigit() else None
+    whole = decimals == 0 or (decimals is None and kind != "float" and are_whole(ends))
+    kept = {**entry, "missing": [*entry["missing"], *missing], "decimals": None if whole else decimals}
+    return Entry(**kept, type="integer" if whole else "float", minimum=low, maximum=high)
+
+
+def _read_values(text: str) -> tuple[dict[str, str], Number | None, Number | None]:
+    """The codes with their labels and the ends of the range that a cell says; one word alone is no list."""
+    codes, low, high = dict[str, str](), None, None
+    for piece in _cut(text):
+        code, label = _part(piece)
+        if found := _RANGE.fullmatch(piece) or _RANGE.fullmatch(code):
+            low, high = read_number(found[1]), read_number(found[2])
+        elif found := _LEAST.fullmatch(piece):
+            low = read_number(found[1])
+        else:
+            codes[code] = label
+    is_list = len(codes) > 1 or any(codes.values()) or low is not None
+    return (codes if is_list and not codes.keys() & {"...", "etc", "etc."} else {}), low, high
+
+
+def _cut(text: str) -> list[str]:
+    """The pieces of a list, whatever stands between them; a comma within a label is none of it."""
+    text = _IN_BRACKETS.sub(r"\1-\2", text)
+    if re.search("[\n;|]", text):
+        pieces = re.split("[\n;|]", text)
+    elif "=" in text or ":" in text:
+        pieces = re.split(r",\s*(?=[^,=:]+[=:])", text)
+    else:
+        pieces = [text] if _RANGE.fullmatch(text) or text.upper() == "N/A" else re.split(r",|(?<=\w)/(?=\w)", text)
+    return [piece.strip(" '\"") for piece in pieces if piece.strip(" '\"")]
+
+
+def _part(piece: str) -> tuple[str, str]:
+    """A code and its label, if it has one."""
+    found = _CODE.fullmatch(piece)
+    code, label = (found[1] or found[3], found[2] or found[4]) if found else (piece, "")
+    return code.strip(" '\""), label
+
+
+def _read_style(text: str) -> str | None:
+    """A date's format as strftime has it, of one such as DD/MM/YYYY; None where it is none."""
+    style = text if "%" in text else text.lower().replace("mi", "mm")
+    for letters, field in _FIELDS.items():
+        style = re.sub(letters, field, style)
+    return style if "%" in style and not re.search("(?<!%)[a-su-y]", style) else None
