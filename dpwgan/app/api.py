@@ -357,7 +357,9 @@ class Synthesizer:
         save_model(target, fit.model, description, claim=fit.claim)
 
     @classmethod
-    def load(cls, directory: str | os.PathLike[str], *, seed: int | None = None) -> "Synthesizer":
+    def load(
+        cls, directory: str | os.PathLike[str], *, seed: int | None = None, threads: int | None = None
+    ) -> "Synthesizer":
         """Reads a saved model back. It can sample, and its claim is the one it was saved with.
 
         Privacy: no rows are read; sampling more is free.
@@ -372,6 +374,7 @@ class Synthesizer:
             document["budget"]["delta_asked"],
             method=description.method,
             seed=seed,
+            threads=threads,
         )
         with reading_saved():
             model = load_synthesizer(folder / WEIGHTS_FOLDER)

@@ -367,6 +367,7 @@ class ResampleConfig(Delivery):
     output: str
     rows: int | None = again(SynthesisConfig, "rows")
     seed: int | None = again(SynthesisConfig, "seed")
+    threads: int | None = again(SynthesisConfig, "threads")
     where: str | None = again(RunConfig, "where")
     config_file: Path | None = None
     claim: str | None = again(RunConfig, "claim")

@@ -110,7 +110,7 @@ def resample(config: ResampleConfig) -> None:
     """
     with ExitStack() as places:
         hold_outputs(config, places)
-        synthesizer = Synthesizer.load(config.model, seed=config.seed)
+        synthesizer = Synthesizer.load(config.model, seed=config.seed, threads=config.threads)
         check_format(config.output, synthesizer.schema)
         if config.where is not None:
             check_condition(config.where, synthesizer.schema)

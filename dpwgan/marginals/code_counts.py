@@ -47,7 +47,7 @@ def _ask_neighbours(counts: Floats, alone: Floats, *, stddev: float) -> Floats:
     Where the counts are no likelier by that, what each holds `alone`.
     """
     tree = NumberTree([(np.arange(len(counts)), counts)], variance=stddev**2, levels=len(counts))
-    intervals = tree.split(totals=np.maximum(tree.totals[0], 0.0))
+    intervals = tree.split()
     masses = np.repeat(intervals.masses, intervals.sizes)
     even = masses / np.repeat(intervals.sizes, intervals.sizes)
     likely, evidence = _hold_against(even, counts, stddev=stddev)

@@ -176,13 +176,14 @@ class NumberTree:
             counts[mine], variances[mine] = scale.counts[places], scale.variances[places]
         return counts, variances
 
-    def split(self, *, totals: Floats) -> Intervals:
+    def split(self, *, totals: Floats | None = None) -> Intervals:
         """Cuts the levels into intervals in which nothing but noise is to be seen.
 
         Halvings down to a level each have a chance of noise beside it. So where few of many levels have all records, as
         of rates and list prices, but for what noise explains, the others have none.
-        `totals`: how many records there are in each segment.
+        `totals`: how many records there are in each segment, where more is known of it than was counted.
         """
+        totals = np.maximum(self.totals[0], 0.0) if totals is None else totals
         found = self._descend(totals, lambda scale, places, masses: scale.is_split[places], tails=self._tails)
         return self._clear_beside(found)
 

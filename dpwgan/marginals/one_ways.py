@@ -203,7 +203,7 @@ class OneWays:
 
     def _split(self, attribute: int) -> Intervals:
         tree = self.get_tree(attribute)
-        return tree.split(totals=np.maximum(tree.totals[0], 0.0))
+        return tree.split()
 
     def get_codes(self, attribute: int) -> tuple[Counts, float]:
         """The noisy counts of an attribute's codes, and their stddev: the mean over its histograms.

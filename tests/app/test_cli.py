@@ -126,9 +126,11 @@ def test_flags_may_stand_anywhere_when_parsed():
 
 
 def test_from_model_takes_the_output_alone_when_parsed():
-    config = parse(["--from-model", "m", "out.csv", "--rows", "3"], environment={"DPWGAN_LATENT": "2"})
+    config = parse(
+        ["--from-model", "m", "out.csv", "--rows", "3", "--threads", "2"], environment={"DPWGAN_LATENT": "2"}
+    )
     assert isinstance(config, ResampleConfig)
-    assert (config.model, config.output, config.rows) == (Path("m"), "out.csv", 3)
+    assert (config.model, config.output, config.rows, config.threads) == (Path("m"), "out.csv", 3, 2)
 
 
 @pytest.mark.parametrize(

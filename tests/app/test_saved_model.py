@@ -154,5 +154,6 @@ def test_model_is_read_when_its_rows_keep_rules_only_once_they_are_mended(tmp_pa
     Synthesizer({**SPECS, "rules": rules}, 20.0, method="independent").fit(make_frame()).save(tmp_path / "model")
     # As the model draws them one row in 24 keeps it.
     for _ in range(10):
-        loaded = Synthesizer.load(tmp_path / "model")
+        loaded = Synthesizer.load(tmp_path / "model", threads=1)
     assert set(loaded.sample(20).a) == {"x"}
+    assert loaded.form["threads"] == 1
