@@ -37,7 +37,8 @@ import pandas as pd  # noqa: E402
 
 from benchmarks import scores  # noqa: E402
 from dpwgan.app.api import Synthesizer  # noqa: E402
-from dpwgan.marginals import anchor_plan, queries  # noqa: E402
+from dpwgan.marginals import anchor_plan  # noqa: E402
+from dpwgan.marginals.selection import queries  # noqa: E402
 from dpwgan.privacy.noise_source import NoiseSource  # noqa: E402
 from dpwgan.privacy.release import Noisy, Release  # noqa: E402
 

@@ -27,7 +27,7 @@ def run(arguments: list[str]) -> tuple[int, dict[str, dict[str, float]]]:
     from dpwgan.app import pipeline
     from dpwgan.app.api import Synthesizer
     from dpwgan.app.cli import main
-    from dpwgan.marginals.mixture_sampler import MixtureSampler
+    from dpwgan.marginals.rows.mixture_sampler import MixtureSampler
 
     spent: dict[str, dict[str, float]] = {}
     drawn: list[float] = []

@@ -32,10 +32,10 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.census1940 import write_population  # noqa: E402
 from benchmarks.figures import Figure, report, take_figure, take_ratios  # noqa: E402
 from dpwgan.app.api import Synthesizer  # noqa: E402
+from dpwgan.marginals.answers.measurements import count_pairs  # noqa: E402
 from dpwgan.marginals.groups import GroupLayout  # noqa: E402
-from dpwgan.marginals.measurements import count_pairs  # noqa: E402
-from dpwgan.marginals.merging import coarsen  # noqa: E402
-from dpwgan.marginals.one_ways import plan_one_ways  # noqa: E402
+from dpwgan.marginals.one_way.merging import coarsen  # noqa: E402
+from dpwgan.marginals.one_way.one_ways import plan_one_ways  # noqa: E402
 from dpwgan.table.encoder import TableEncoder  # noqa: E402
 from dpwgan.table.reader import open_table  # noqa: E402
 from dpwgan.table.specs import read_specs  # noqa: E402

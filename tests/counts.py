@@ -1,7 +1,7 @@
 """Counts of one marginal, for what is compared with them."""
 
+from dpwgan.marginals.answers.measurements import Counts, Groups, count_marginals
 from dpwgan.marginals.groups import GroupLayout, Marginal
-from dpwgan.marginals.measurements import Counts, Groups, count_marginals
 
 
 def count_marginal(groups: Groups, marginal: Marginal, layout: GroupLayout) -> Counts:

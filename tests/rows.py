@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.marginals.answers.measurements import GroupedRows
 from dpwgan.marginals.groups import GroupLayout
-from dpwgan.marginals.measurements import GroupedRows
 from dpwgan.methods.base import Run
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import make_streams

@@ -14,7 +14,7 @@ import polars as pl
 
 from dpwgan.app.fitting import EncodedRun
 from dpwgan.app.logs import LOGGER
-from dpwgan.marginals.denoising import denoise
+from dpwgan.marginals.answers.denoising import denoise
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.methods.base import FittedSynthesizer
 from dpwgan.privacy.journal import Arrays

@@ -21,7 +21,7 @@ import polars as pl
 
 from dpwgan.app.logs import LOGGER
 from dpwgan.errors import SpecsError, UsageError, quote
-from dpwgan.marginals.mixture_sampler import Draft, MixtureSampler
+from dpwgan.marginals.rows.mixture_sampler import Draft, MixtureSampler
 from dpwgan.methods.base import FittedSynthesizer
 from dpwgan.privacy.randomness import branch
 from dpwgan.table.conditions import ConditionError

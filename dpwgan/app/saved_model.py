@@ -19,7 +19,7 @@ from dpwgan.critic.sampler import MlpSampler
 from dpwgan.errors import InputError, OutputError, say_why
 from dpwgan.gaussians.projected_gaussian import PROJECTED_FILE, ClassSampler
 from dpwgan.images.sampler import GaussianImages
-from dpwgan.marginals.mixture_sampler import MIXTURE_FILE, MixtureSampler
+from dpwgan.marginals.rows.mixture_sampler import MIXTURE_FILE, MixtureSampler
 from dpwgan.methods.base import FittedSynthesizer
 from dpwgan.methods.published.samplers import REFINED_FILE, ConvSampler, LabelledSampler, RefinedTable, SmoothSampler
 from dpwgan.table.places import choose_passing_name, sync

@@ -21,7 +21,7 @@ import polars as pl
 
 from dpwgan.app.sampling import RowSource
 from dpwgan.errors import SpecsError
-from dpwgan.marginals.mixture_sampler import Draft
+from dpwgan.marginals.rows.mixture_sampler import Draft
 from dpwgan.privacy.randomness import branch
 from dpwgan.table.distinct import find_alike, tell_apart
 from dpwgan.table.encoder import TableEncoder

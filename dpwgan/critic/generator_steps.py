@@ -13,8 +13,8 @@ from dpwgan.critic.generators import CodeSource, CodeTable, LatentSource
 from dpwgan.critic.optimizers import Adam, PlainAscent, RmsProp, WeightAverage
 from dpwgan.critic.plan import TrainingDesign
 from dpwgan.critic.weights import Kept
+from dpwgan.marginals.fit.mixture import Mixture
 from dpwgan.marginals.loss import Probabilities, ReleasedLoss, sum_gradients
-from dpwgan.marginals.mixture import Mixture
 
 # The value of the lecture that proposed it: gradients shrink as the generator gets close, and steps must not.
 _DECAY = 0.9

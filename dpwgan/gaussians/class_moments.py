@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.marginals.one_ways import Blocks, OneWayPlan, OneWays, count_one_ways
+from dpwgan.marginals.one_way.one_ways import Blocks, OneWayPlan, OneWays, count_one_ways
 from dpwgan.privacy.events import DiscreteGaussian, Gaussian, Laplace, Wishart
 from dpwgan.privacy.mechanisms.wishart import EDGE, shrink_eigenvalues
 from dpwgan.privacy.release import Noisy

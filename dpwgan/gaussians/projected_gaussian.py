@@ -23,7 +23,7 @@ from scipy.special import ndtr
 
 from dpwgan.errors import DpwganError
 from dpwgan.gaussians.class_moments import leave_out
-from dpwgan.marginals.coarsening import Coarsening
+from dpwgan.marginals.one_way.coarsening import Coarsening
 from dpwgan.table.encoded import EncodedTable, Span
 from dpwgan.table.saved import reading_saved
 from dpwgan.table.storage import cut_sizes

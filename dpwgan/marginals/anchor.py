@@ -14,24 +14,24 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from dpwgan.marginals import comparison_questions, day_lifts
 from dpwgan.marginals.anchor_plan import ONE_WAYS_LABEL, AnchorDesign
-from dpwgan.marginals.coarsening import CoarseRows
-from dpwgan.marginals.code_information import CodeInformation
-from dpwgan.marginals.comparison_questions import ask_for_comparisons
-from dpwgan.marginals.comparisons import Comparisons, find_parents
-from dpwgan.marginals.day_lifts import DayLifts, ask_for_day_lifts, ask_for_first_day, pose_day_questions
-from dpwgan.marginals.details import Details, ask_for_details, find_codes
-from dpwgan.marginals.emptiness import find_empty
+from dpwgan.marginals.answers.zeros import ForbiddenMass
+from dpwgan.marginals.fit.code_information import CodeInformation
+from dpwgan.marginals.fit.emptiness import find_empty
+from dpwgan.marginals.fit.mixture import FitProgress, Mixture, fit, fit_on
 from dpwgan.marginals.groups import Edge, Marginal
 from dpwgan.marginals.loss import Probabilities, ReleasedLoss
-from dpwgan.marginals.mixture import FitProgress, Mixture, fit, fit_on
-from dpwgan.marginals.mixture_sampler import MixtureSampler
-from dpwgan.marginals.queries import QueryDiscriminator
-from dpwgan.marginals.questions import Questions
-from dpwgan.marginals.rank_correlations import RankCorrelations, measure_correlations, rank_groups
+from dpwgan.marginals.one_way.coarsening import CoarseRows
 from dpwgan.marginals.released import ReleasedTable, release_groups
-from dpwgan.marginals.zeros import ForbiddenMass
+from dpwgan.marginals.rows.mixture_sampler import MixtureSampler
+from dpwgan.marginals.selection import comparison_questions, day_lifts
+from dpwgan.marginals.selection.comparison_questions import ask_for_comparisons
+from dpwgan.marginals.selection.comparisons import Comparisons, find_parents
+from dpwgan.marginals.selection.day_lifts import DayLifts, ask_for_day_lifts, ask_for_first_day, pose_day_questions
+from dpwgan.marginals.selection.details import Details, ask_for_details, find_codes
+from dpwgan.marginals.selection.queries import QueryDiscriminator
+from dpwgan.marginals.selection.questions import Questions
+from dpwgan.marginals.selection.rank_correlations import RankCorrelations, measure_correlations, rank_groups
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger

@@ -6,12 +6,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpwgan.marginals.comparison_questions import COMPARISON_ANSWER_LABEL, COMPARISON_SELECTION_LABEL, find_compared
-from dpwgan.marginals.day_lifts import MOST_COLUMNS, find_dates
-from dpwgan.marginals.merging import MOST_CELLS
-from dpwgan.marginals.one_ways import OneWayPlan, plan_one_ways
-from dpwgan.marginals.queries import ANSWER_SENSITIVITY, plan_queries
-from dpwgan.marginals.rank_correlations import has_order, plan_correlations
+from dpwgan.marginals.one_way.merging import MOST_CELLS
+from dpwgan.marginals.one_way.one_ways import OneWayPlan, plan_one_ways
+from dpwgan.marginals.selection.comparison_questions import (
+    COMPARISON_ANSWER_LABEL,
+    COMPARISON_SELECTION_LABEL,
+    find_compared,
+)
+from dpwgan.marginals.selection.day_lifts import MOST_COLUMNS, find_dates
+from dpwgan.marginals.selection.queries import ANSWER_SENSITIVITY, plan_queries
+from dpwgan.marginals.selection.rank_correlations import has_order, plan_correlations
 from dpwgan.marginals.settings import AnchorSettings
 from dpwgan.plan import Cost, Plan
 from dpwgan.privacy.accountants.moments import MOMENTS

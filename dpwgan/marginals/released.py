@@ -1,7 +1,7 @@
 """What has been released of a table so far: its groups, their shares, marginals of groups; and codes drawn from it.
 
 Every marginal method begins with `release_groups`, adds what it measures to `measured`, draws first codes from the
-strongest pairs, and fits a mixture (`dpwgan.marginals.mixture`) to all of it.
+strongest pairs, and fits a mixture (`dpwgan.marginals.fit.mixture`) to all of it.
 """
 
 import functools
@@ -13,21 +13,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.marginals.absence import Absence
-from dpwgan.marginals.absence_questions import ask_for_absence
-from dpwgan.marginals.coarsening import CELLS, GROUPS, Coarsening, CoarseRows
-from dpwgan.marginals.forbidden import add_implied, find_kinds, find_zeros, leave_out, tie
+from dpwgan.marginals.answers.measurements import GroupedRows, MeasuredMarginals, answer_marginal
+from dpwgan.marginals.answers.public_prior import PublicPrior, choose_kept
+from dpwgan.marginals.answers.views import Views
+from dpwgan.marginals.answers.zeros import Zeros, join, mask
+from dpwgan.marginals.fit.absence import Absence
+from dpwgan.marginals.fit.forbidden import add_implied, find_kinds, find_zeros, leave_out, tie
+from dpwgan.marginals.fit.markov_tree import draw_first_codes
 from dpwgan.marginals.groups import Edge, GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities
-from dpwgan.marginals.markov_tree import draw_first_codes
-from dpwgan.marginals.measurements import GroupedRows, MeasuredMarginals, answer_marginal
-from dpwgan.marginals.merging import MOST_CELLS, coarsen
-from dpwgan.marginals.moves import Answers
-from dpwgan.marginals.one_ways import OneWayPlan, measure_one_ways
-from dpwgan.marginals.public_prior import PublicPrior, choose_kept
+from dpwgan.marginals.one_way.coarsening import CELLS, GROUPS, Coarsening, CoarseRows
+from dpwgan.marginals.one_way.merging import MOST_CELLS, coarsen
+from dpwgan.marginals.one_way.one_ways import OneWayPlan, measure_one_ways
+from dpwgan.marginals.rows.moves import Answers
+from dpwgan.marginals.selection.absence_questions import ask_for_absence
 from dpwgan.marginals.simplex import project_on_simplex
-from dpwgan.marginals.views import Views
-from dpwgan.marginals.zeros import Zeros, join, mask
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.encoded import EncodedTable, RowRule

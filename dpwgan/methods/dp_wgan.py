@@ -25,9 +25,9 @@ from dpwgan.critic.sampler import MlpSampler
 from dpwgan.errors import PrivacyError, UsageError
 from dpwgan.marginals.anchor import fit_anchor, on_one_thread
 from dpwgan.marginals.anchor_plan import AnchorDesign, lay_out_anchor
+from dpwgan.marginals.answers.measurements import GroupedRows
 from dpwgan.marginals.groups import lay_out_groups
-from dpwgan.marginals.measurements import GroupedRows
-from dpwgan.marginals.mixture_sampler import MixtureSampler
+from dpwgan.marginals.rows.mixture_sampler import MixtureSampler
 from dpwgan.methods.base import Run, SharedMethod
 from dpwgan.methods.settings import ALONE, AnchoredSettings
 from dpwgan.plan import Cost, Plan

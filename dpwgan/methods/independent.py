@@ -2,7 +2,7 @@
 
 from dpwgan.marginals.anchor import fit_anchor
 from dpwgan.marginals.anchor_plan import AnchorDesign, plan_anchor
-from dpwgan.marginals.mixture_sampler import MixtureSampler
+from dpwgan.marginals.rows.mixture_sampler import MixtureSampler
 from dpwgan.marginals.settings import AnchorSettings
 from dpwgan.methods.base import Run, SharedMethod
 from dpwgan.methods.settings import IndependentSettings

@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from dpwgan.marginals.anchor import FittedAnchor, fit_anchor, on_one_thread
 from dpwgan.marginals.anchor_plan import AnchorDesign, calibrate_anchor, lay_out_anchor
+from dpwgan.marginals.answers.measurements import PAIRS, GroupedRows
+from dpwgan.marginals.fit.mixture import Mixture, fit
 from dpwgan.marginals.loss import Probabilities, ReleasedLoss
-from dpwgan.marginals.measurements import PAIRS, GroupedRows
-from dpwgan.marginals.mixture import Mixture, fit
-from dpwgan.marginals.mixture_sampler import MixtureSampler
+from dpwgan.marginals.rows.mixture_sampler import MixtureSampler
 from dpwgan.methods.base import Run, SharedMethod
 from dpwgan.methods.published.one_hot_rows import ONE_HOT, OneHotRows
 from dpwgan.methods.published.one_layer import (

@@ -33,9 +33,9 @@ from dpwgan.gaussians.projected_gaussian import (
     fit_offsets,
     project_on_semidefinite,
 )
-from dpwgan.marginals.coarsening import Coarsening
-from dpwgan.marginals.merging import MOST_CELLS, coarsen
-from dpwgan.marginals.one_ways import Blocks, OneWayPlan, begin_one_ways, name_look, plan_one_ways
+from dpwgan.marginals.one_way.coarsening import Coarsening
+from dpwgan.marginals.one_way.merging import MOST_CELLS, coarsen
+from dpwgan.marginals.one_way.one_ways import Blocks, OneWayPlan, begin_one_ways, name_look, plan_one_ways
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.methods.base import Run
 from dpwgan.methods.settings import RonGaussSettings

@@ -9,8 +9,8 @@ import pytest
 
 from dpwgan.app.sampling import RowSource
 from dpwgan.app.together import draw_chunks
-from dpwgan.marginals import balance, mixture_sampler
-from dpwgan.marginals.mixture_sampler import MixtureSampler
+from dpwgan.marginals.rows import balance, mixture_sampler
+from dpwgan.marginals.rows.mixture_sampler import MixtureSampler
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.specs import parse_specs
 from tests.marginals.groups import make_halves

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from dpwgan.gaussians.class_moments import count_labels, split_classes
+from dpwgan.marginals.answers.measurements import count_marginals, count_pairs
 from dpwgan.marginals.groups import GroupLayout
-from dpwgan.marginals.measurements import count_marginals, count_pairs
-from dpwgan.marginals.merging import coarsen
-from dpwgan.marginals.one_ways import count_one_ways, plan_one_ways
+from dpwgan.marginals.one_way.merging import coarsen
+from dpwgan.marginals.one_way.one_ways import count_one_ways, plan_one_ways
 from dpwgan.table import encoded as encoded_module
 from dpwgan.table import storage
 from dpwgan.table.encoded import EncodedTable, lay_out_spans

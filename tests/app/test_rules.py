@@ -15,7 +15,7 @@ from dpwgan.app import cli, sampling
 from dpwgan.app.api import Synthesizer
 from dpwgan.app.claims.text import describe_rules
 from dpwgan.errors import SpecsError, UsageError
-from dpwgan.marginals.mixture_sampler import MixtureSampler
+from dpwgan.marginals.rows.mixture_sampler import MixtureSampler
 from dpwgan.methods import ron_gauss_tables
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.specs import parse_specs

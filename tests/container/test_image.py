@@ -48,7 +48,7 @@ def mount(folder: Path) -> tuple[str, str]:
 SLICE = (
     "tests/critic/test_critic.py",
     "tests/table/test_codecs.py",
-    "tests/marginals/test_row_products.py",
+    "tests/marginals/answers/test_row_products.py",
     "tests/app/test_cli.py",
 )
 ARGUMENTS = ("/x/data.csv", "/x/output.csv", "/x/data-specs.json")

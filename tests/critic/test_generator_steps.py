@@ -10,10 +10,10 @@ import tensorflow as tf
 from dpwgan.critic.critic import Critic
 from dpwgan.critic.generator_steps import AnchoredStep
 from dpwgan.critic.generators import CodeSource, CodeTable
+from dpwgan.marginals.answers.measurements import MeasuredMarginals
+from dpwgan.marginals.answers.views import Views
+from dpwgan.marginals.fit.mixture import Mixture
 from dpwgan.marginals.groups import GroupLayout, lay_out_groups
-from dpwgan.marginals.measurements import MeasuredMarginals
-from dpwgan.marginals.mixture import Mixture
-from dpwgan.marginals.views import Views
 from dpwgan.table.encoded import TableShape
 from tests.critic.tables import make_encoded, make_plan
 from tests.marginals.groups import add_up_gradients, make_probabilities

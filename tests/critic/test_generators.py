@@ -14,8 +14,8 @@ from dpwgan.critic.generators import (
     split_spans,
 )
 from dpwgan.critic.rows import densify
+from dpwgan.marginals.fit.mixture import Mixture
 from dpwgan.marginals.groups import GroupLayout, lay_out_groups
-from dpwgan.marginals.mixture import Mixture
 from dpwgan.table.encoded import EncodedTable
 from tests.critic.tables import make_encoded
 

@@ -25,7 +25,7 @@ from dpwgan.gaussians.class_moments import (
     to_grid,
     write_products,
 )
-from dpwgan.marginals.one_ways import begin_one_ways, plan_one_ways
+from dpwgan.marginals.one_way.one_ways import begin_one_ways, plan_one_ways
 from dpwgan.privacy.events import Gaussian, Laplace, Wishart
 from dpwgan.table.encoded import EncodedTable
 from tests.ledgers import make_release, make_source

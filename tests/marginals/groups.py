@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from dpwgan.marginals.coarsening import CELLS, AttributeGroups, Coarsening, CoarseRows
+from dpwgan.marginals.answers.measurements import MeasuredMarginals, answer_marginal
+from dpwgan.marginals.fit.mixture import Mixture
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.loss import Codes, Probabilities, ReleasedLoss, sum_gradients
-from dpwgan.marginals.measurements import MeasuredMarginals, answer_marginal
-from dpwgan.marginals.mixture import Mixture
+from dpwgan.marginals.one_way.coarsening import CELLS, AttributeGroups, Coarsening, CoarseRows
 from dpwgan.table.encoded import EncodedTable, Span
 from dpwgan.table.rows import Rows
 from tests.rows import hold

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.marginals.queries import SELECTION_SENSITIVITY
+from dpwgan.marginals.selection.queries import SELECTION_SENSITIVITY
 from dpwgan.table.encoded import EncodedTable
 from tests.ledgers import Watcher
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.marginals import one_ways
 from dpwgan.marginals.layout import lay_out_attributes
-from dpwgan.marginals.one_ways import OneWayPlan, OneWays
+from dpwgan.marginals.one_way import one_ways
+from dpwgan.marginals.one_way.one_ways import OneWayPlan, OneWays
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.calendar import CalendarColumn
 from dpwgan.table.encoded import EncodedTable, Span, choose_number_type, lay_out_spans

@@ -9,25 +9,20 @@ import numpy as np
 import pytest
 
 from dpwgan.errors import PrivacyError
-from dpwgan.marginals import (
-    absence_questions,
-    anchor,
-    anchor_plan,
-    details,
-    measurements,
-    one_ways,
-    rank_correlations,
-)
+from dpwgan.marginals import anchor, anchor_plan
 from dpwgan.marginals.anchor import FittedAnchor, fit_anchor
 from dpwgan.marginals.anchor_plan import ONE_WAYS_LABEL, AnchorDesign, AnchorSettings, Kind, plan_anchor
-from dpwgan.marginals.comparison_questions import COMPARISON_ANSWER_LABEL, COMPARISON_SELECTION_LABEL
-from dpwgan.marginals.comparisons import Comparisons
-from dpwgan.marginals.day_lifts import DayLifts
-from dpwgan.marginals.details import Details
+from dpwgan.marginals.answers import measurements
 from dpwgan.marginals.layout import lay_out_attributes
-from dpwgan.marginals.mixture_sampler import MixtureSampler
-from dpwgan.marginals.queries import ANSWER_LABEL, SELECTION_LABEL
-from dpwgan.marginals.rank_correlations import CORRELATIONS_LABEL, NORMS_LABEL
+from dpwgan.marginals.one_way import one_ways
+from dpwgan.marginals.rows.mixture_sampler import MixtureSampler
+from dpwgan.marginals.selection import absence_questions, details, rank_correlations
+from dpwgan.marginals.selection.comparison_questions import COMPARISON_ANSWER_LABEL, COMPARISON_SELECTION_LABEL
+from dpwgan.marginals.selection.comparisons import Comparisons
+from dpwgan.marginals.selection.day_lifts import DayLifts
+from dpwgan.marginals.selection.details import Details
+from dpwgan.marginals.selection.queries import ANSWER_LABEL, SELECTION_LABEL
+from dpwgan.marginals.selection.rank_correlations import CORRELATIONS_LABEL, NORMS_LABEL
 from dpwgan.plan import Plan
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.ledger import Ledger

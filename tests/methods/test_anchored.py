@@ -10,7 +10,8 @@ import pytest
 
 from dpwgan.critic.plan import CRITIC_LABEL, TrainingDesign
 from dpwgan.errors import UsageError
-from dpwgan.marginals import measurements, one_ways
+from dpwgan.marginals.answers import measurements
+from dpwgan.marginals.one_way import one_ways
 from dpwgan.methods.dp_wgan import AnchoredDesign
 from dpwgan.methods.registry import make_settings
 from dpwgan.plan import Plan

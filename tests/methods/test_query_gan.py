@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpwgan.marginals import measurements
+from dpwgan.marginals.answers import measurements
 from dpwgan.marginals.groups import GroupLayout
-from dpwgan.marginals.queries import SELECTION_LABEL
+from dpwgan.marginals.selection.queries import SELECTION_LABEL
 from dpwgan.methods import query_gan
 from dpwgan.methods.published import one_layer
 from dpwgan.methods.query_gan import CERTIFICATE_LABEL, certify_pairs, plan_certificate

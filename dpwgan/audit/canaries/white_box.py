@@ -26,7 +26,7 @@ from dpwgan.app.planning import RunPlan
 from dpwgan.audit.canaries.lower_bound import MOST_EPSILON, Signal, bound_stddev, epsilon_of_signals
 from dpwgan.audit.canaries.watch import MakeSource, Numbers, Record, Seen, choose_units, replay
 from dpwgan.errors import AuditError
-from dpwgan.marginals.one_ways import LOOK
+from dpwgan.marginals.one_way.one_ways import LOOK
 from dpwgan.privacy.events import PoissonGaussian
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import make_streams

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from scipy import sparse, special
 
 from dpwgan.errors import DpwganError
+from dpwgan.marginals.answers.measurements import GroupedRows
 from dpwgan.marginals.groups import GroupLayout
-from dpwgan.marginals.measurements import GroupedRows
 from dpwgan.table.rows import Derivation, Sum
 from dpwgan.table.storage import allocate_beside, cut, let_go
 

@@ -11,7 +11,7 @@ import pytest
 from dpwgan.audit.canaries import black_box
 from dpwgan.audit.canaries.black_box import RunsBound, audit_runs, find_buckets, locate_one_ways, score_counts
 from dpwgan.audit.canaries.watch import Seen
-from dpwgan.marginals.one_ways import Blocks, begin_one_ways, count_one_ways, plan_one_ways
+from dpwgan.marginals.one_way.one_ways import Blocks, begin_one_ways, count_one_ways, plan_one_ways
 from dpwgan.privacy.release import Noisy
 from tests.audit.canaries.broken import Bootstrap
 from tests.audit.canaries.runs import make_plan, make_table

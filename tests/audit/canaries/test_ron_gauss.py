@@ -14,7 +14,7 @@ import pytest
 
 from dpwgan.audit.canaries.watch import add_canaries
 from dpwgan.gaussians import class_moments
-from dpwgan.marginals.one_ways import begin_one_ways
+from dpwgan.marginals.one_way.one_ways import begin_one_ways
 from dpwgan.methods import ron_gauss_tables
 from dpwgan.methods.ron_gauss_tables import COUNTS_LABEL, COVARIANCE_LABEL
 from dpwgan.privacy.events import Laplace, Wishart

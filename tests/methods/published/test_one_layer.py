@@ -7,8 +7,8 @@ import pytest
 from scipy import optimize, special, stats
 
 from dpwgan.errors import PrivacyError
+from dpwgan.marginals.answers.measurements import GroupedRows
 from dpwgan.marginals.groups import GroupLayout
-from dpwgan.marginals.measurements import GroupedRows
 from dpwgan.methods.published import one_layer
 from dpwgan.methods.published.one_hot_rows import ONE_HOT, OneHotRows
 from dpwgan.methods.published.one_layer import (

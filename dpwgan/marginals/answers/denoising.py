@@ -1,0 +1,170 @@
+"""What a noisy answer says of its cells: drawn towards what was expected, at every scale of attributes with an order.
+
+A pair of numbers has thousands of cells, each of which may lie below the noise while blocks of neighbours stand far out
+of it. So blocks are looked at first and then their halves, down to cells.
+Privacy: post-processing of released counts.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.marginals.answers.settled import draw_to_columns
+from dpwgan.marginals.answers.views import join_neighbours, part_neighbours
+from dpwgan.marginals.fitted_prior import RATIO, Posterior, take_posterior
+
+Counts = npt.NDArray[np.float64]
+
+SPREAD = 1.0
+OUTLIER = 4.0
+
+# What a count may be over the expected one, likelier the nearer to 1; or, seldom, anywhere: so many stddevs of its
+# noise off, or as far as it is if that is more.
+_ANYWHERE, _SELDOM = 8.0, 0.01
+_NEAR = np.append(0.0, RATIO ** np.arange(-4.0, 15.0))
+_MULTIPLES = np.append(_NEAR, 1.0)
+_ODDS = np.exp(-np.square(np.log(np.maximum(_NEAR, 0.1))) / 2.0)
+_FIRST_ODDS = np.append((1.0 - _SELDOM) * _ODDS / _ODDS.sum(), _SELDOM)
+# Below it a sum is none, to divide by.
+_LEAST_SUM = 1e-12
+# What the stddev of a cell is taken to be at least, over that of its noise: the prior is fitted, and may be wrong.
+_LEAST_STDDEV = 0.5
+# The least share of a half's possible variance that it is taken to have: halves hardly ever are just as expected.
+_LEAST_SPREAD = 0.05
+# Where blocks begin, on the first and on other axes, in eighths of an axis: their mean has no edges of blocks in it.
+_OFFSETS = ((0, 0), (1, 1), (2, 1), (1, 2), (3, 3), (2, 3))
+
+
+def denoise(noisy: Counts, expected: Counts, *, stddev: float, ordered: Sequence[bool]) -> tuple[Counts, Counts]:
+    """Noisy counts of a marginal without what noise explains, and the stddev of what is left of it in each.
+
+    Cells are drawn towards what blocks of neighbours say of them, and these towards what was expected. `ordered`: which
+    attributes have groups in an order, so that neighbours are alike. Where none has, to multiples of what was expected.
+    Those of two attributes are then drawn to where one of them settles the other.
+    Shapes: one axis an attribute, all alike. Units: counts of records.
+    """
+    centre = take_sums(noisy, expected)
+    axes = [axis for axis, has_order in enumerate(ordered) if has_order]
+    cells = draw_to_multiples(noisy, centre, stddev=stddev)
+    if axes:
+        blocks = np.mean([_descend(noisy, centre, stddev=stddev, axes=axes, eighths=at) for at in _OFFSETS], axis=0)
+        drawn = draw_towards(noisy, blocks, stddev=stddev)
+        cells = Posterior(drawn, np.full(drawn.shape, stddev**2), cells.evidence)
+    if noisy.ndim == 2:
+        cells = draw_to_columns(noisy, expected, cells, stddev=stddev)
+    return cells.means, np.clip(np.sqrt(cells.variances), _LEAST_STDDEV * stddev, stddev)
+
+
+def draw_to_multiples(noisy: Counts, expected: Counts, *, stddev: float) -> Posterior:
+    """Draws noisy counts towards multiples of expected ones, each as often met as all counts together say.
+
+    Of columns that determine each other most cells are empty and few hold many times what was expected; columns that
+    hardly hang together keep what was expected, and empty cells do not fill with noise.
+    Shapes: all alike. Units: counts of records. Source: `take_posterior`.
+    """
+    counts, centre = noisy.ravel(), np.maximum(expected, _LEAST_SUM).ravel()
+    elsewhere = np.maximum((_ANYWHERE * stddev) ** 2, np.square(counts - centre))
+    found = take_posterior(
+        counts, stddev=stddev, scales=centre, multiples=_MULTIPLES, first_odds=_FIRST_ODDS, elsewhere=elsewhere
+    )
+    return Posterior(*(part.reshape(noisy.shape) for part in found))
+
+
+def draw_towards(noisy: Counts, expected: Counts, *, stddev: float | Counts) -> Counts:
+    """Draws noisy counts towards expected ones where the difference is no more than noise.
+
+    A count is taken to lie around the expected one with a stddev of `SPREAD` times it: a cell that is expected to hold
+    next to nothing keeps next to nothing unless it stands out, so that empty cells do not fill with noise. What lies
+    more than `OUTLIER` stddevs off keeps its distance but for a seventeenth at most.
+    Shapes: all alike. Units: counts of records.
+    Source: the posterior mean of a normal variable (Efron and Morris 1973), with a cut for outliers.
+    """
+    return _draw(noisy, expected, variance=np.square(stddev), spread=np.square(SPREAD * expected))
+
+
+def take_sums(noisy: Counts, expected: Counts) -> Counts:
+    """Expected counts with each attribute's sums of the noisy ones, spread in proportion to what was expected.
+
+    What was expected rests on one-ways whose noise is large where the budget is small: drawn towards it, an answer
+    would give that noise back instead of what it knows of each attribute by itself.
+    The sums are met where attributes are expected to be independent, and nearly elsewhere.
+    Shapes: one axis an attribute, all alike.
+    """
+    error, share = noisy - expected, expected / max(float(expected.sum()), _LEAST_SUM)
+    taken: Counts = expected - (error.ndim - 1) * error.sum() * share
+    for axis in range(error.ndim):
+        others = tuple(other for other in range(error.ndim) if other != axis)
+        sums = np.maximum(share.sum(axis=others, keepdims=True), _LEAST_SUM)
+        taken += share * (error.sum(axis=others, keepdims=True) / sums)
+    return taken
+
+
+def _draw(noisy: Counts, expected: Counts, *, variance: Counts | float, spread: Counts) -> Counts:
+    """The posterior mean of counts of this noise `variance`, which lie around the expected ones with variance `spread`.
+
+    What lies more than `OUTLIER` stddevs off is no matter of chance: its distance is its spread.
+    """
+    error = noisy - expected
+    square = np.square(error)
+    prior = spread + np.where(square > OUTLIER**2 * variance, square, 0.0)
+    drawn: Counts = expected + error * prior / np.maximum(prior + variance, _LEAST_SUM)
+    return drawn
+
+
+def _descend(
+    noisy: Counts, expected: Counts, *, stddev: float, axes: Sequence[int], eighths: tuple[int, int]
+) -> Counts:
+    """Shares out the counts of blocks among their halves, the longest axis first, until blocks are cells.
+
+    How much halves differ from what was expected is found at each width: the mean of what noise does not explain.
+    `eighths` of an axis are put before it, so that blocks begin elsewhere.
+    Source: Kolaczyk and Nowak 2004 (multiscale likelihoods, here of normal counts); Coifman and Donoho 1995 (the mean
+      over shifts).
+    """
+    before = [0] * noisy.ndim
+    for number, axis in enumerate(axes):
+        before[axis] = eighths[min(number, 1)] * noisy.shape[axis] // 8
+    heights = {axis: math.ceil(math.log2(before[axis] + noisy.shape[axis])) for axis in axes}
+    after = [
+        (1 << heights[axis]) - before[axis] - size if axis in heights else 0 for axis, size in enumerate(noisy.shape)
+    ]
+    pads = list(zip(before, after, strict=True))
+    # Blocks of each width: noisy counts, expected ones, and how many cells they have.
+    blocks = [np.pad(cells, pads) for cells in (noisy, np.maximum(expected, 0.0), np.ones(noisy.shape))]
+    levels = [blocks]
+    halved = []
+    while any(heights.values()):
+        axis = max((a for a in heights if heights[a]), key=lambda a: (levels[-1][0].shape[a], a))
+        heights[axis] -= 1
+        halved.append(axis)
+        levels.append([join_neighbours(cells, 2, axis=axis) for cells in levels[-1]])
+    counts, centre, cells = levels.pop()
+    masses = draw_towards(counts, centre, stddev=stddev * np.sqrt(np.maximum(cells, 1.0)))
+    while levels:
+        masses = _share_out(masses, *levels.pop(), axis=halved.pop(), variance=stddev**2)
+    return masses[tuple(slice(low, masses.shape[axis] - high) for axis, (low, high) in enumerate(pads))]
+
+
+def _share_out(masses: Counts, noisy: Counts, expected: Counts, cells: Counts, *, axis: int, variance: float) -> Counts:
+    """The counts of halves of blocks that hold `masses`. `variance`: of the noise of a cell."""
+    counts, centres, sizes = (part_neighbours(part, axis) for part in (noisy, expected, cells))
+    both = sizes[0] + sizes[1]
+    even = sizes[0] / np.maximum(both, 1.0)
+    total = centres[0] + centres[1]
+    share = np.where(total > 0, centres[0] / np.where(total > 0, total, 1.0), even)
+    # What halves are off their block goes to each by its cells: the variance of the first that is left.
+    fitted = counts[0] + even * (masses - counts[0] - counts[1])
+    noise = variance * sizes[1] * even
+    possible = np.square(masses) * share * (1.0 - share)
+    # Few halves may differ much by chance alone: two stddevs of what noise does are left out.
+    known = noise > 0
+    unexplained = np.sum(np.square(fitted - masses * share) - noise, where=known)
+    unexplained -= 2.0 * math.sqrt(2.0 * float(np.sum(np.square(noise))))
+    spread = np.clip(unexplained / max(float(np.sum(possible, where=known)), _LEAST_SUM), _LEAST_SPREAD, 1.0)
+    first = _draw(fitted, masses * share, variance=noise, spread=spread * possible)
+    first = np.where(sizes[0] == 0, 0.0, np.where(sizes[1] == 0, masses, first))
+    halves = np.stack((first, masses - first), axis=axis + 1)
+    shared: Counts = halves.reshape(noisy.shape)
+    return shared

@@ -1,0 +1,157 @@
+"""A public table as a prior: what it says of pairs of groups is believed as far as private answers bear it out.
+
+Privacy: the public table is not protected. What is private comes in by releases alone: one-ways, to which its rows are
+weighted, and answers, against which it is held. So all of this is post-processing.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.marginals.answers.measurements import MeasuredMarginals
+from dpwgan.marginals.answers.views import Views
+from dpwgan.marginals.groups import Marginal
+from dpwgan.marginals.loss import Codes, Probabilities, Sums
+
+Floats = npt.NDArray[np.float64]
+
+# Sweeps over the attributes when rows are weighted, and the most that a row weighs: of the mean weight.
+_SWEEPS, _MOST_WEIGHT = 10, 20.0
+# It is believed where answers and it agree by so many stddevs of the answers' noise, and where it explains this share
+# of what they say beyond noise.
+_STDDEVS, _LEAST_EXPLAINED = 3.0, 0.5
+# A first code is one row of the public table to this part, and the released one-ways to the rest.
+_ROW_SHARE = 0.8
+_LEAST_PROBABILITY = 1e-6
+_LEAST_STDDEV = 1e-9
+
+
+def choose_kept(noisy: Floats, public: Floats, stddevs: Floats) -> float:
+    """How much of the difference between noisy and public numbers to keep; noise explains the rest. From 0 to 1.
+
+    Whatever the public numbers are, those drawn to them so have no larger expected sum of squared errors, each over its
+    variance, where the noise is normal and there are three or more.
+    Privacy: post-processing. Shapes: all (k,).
+    Source: James and Stein 1961; Efron and Morris 1973, its positive part.
+    """
+    far = float(np.square((noisy - public) / np.maximum(stddevs, _LEAST_STDDEV)).sum())
+    return max(0.0, 1.0 - max(0, len(noisy) - 2) / far) if far else 0.0
+
+
+class PublicPrior:
+    """A loss that a generator has where its pairs differ from those of a public table.
+
+    Rows of the public table are weighted until they have the released one-ways (Deming and Stephan 1940), so that they
+    say only how columns hang together. Each answer to a pair is then regressed on what they say beyond independence:
+    the slope is how much of that is believed, what is left over and above noise is how far off it is, and where it
+    explains less than half of what answers say, it is not used at all.
+    """
+
+    def __init__(
+        self, groups: npt.NDArray[np.integer[Any]], views: Views, *, one_ways: Sequence[Floats], stddev: float
+    ) -> None:
+        """Shapes: `groups` (public rows, attributes); `one_ways[a]` (size of a,).
+
+        Units: `stddev` is that of the noise on an answer's share.
+        """
+        from scipy import sparse  # here, because a plan needs none of it
+
+        layout = views.own
+        self._groups, self._views, self._layout, self._stddev = groups, views, layout, stddev
+        self._weights = _weigh(groups, one_ways)
+        rows, attributes = groups.shape
+        places = (groups.astype(np.int64) + np.asarray(layout.starts[:attributes])).ravel()
+        hot = sparse.csr_matrix((np.ones(rows * attributes), places, np.arange(rows + 1) * attributes))
+        hot.resize(rows, layout.width)
+        self._one_ways = np.concatenate(one_ways)
+        self._independent = np.outer(self._one_ways, self._one_ways)
+        self.pairs = (hot.T @ hot.multiply(self._weights[:, np.newaxis])).toarray()
+        self._effective_rows = 1.0 / float(np.square(self._weights).sum())
+        # Of all answers so far, over their cells: squares of what they say beyond independence, products with what the
+        # public table says beyond it, squares of that, variances of noise, and shares.
+        self.evidence = np.zeros(5)
+        self._loss: tuple[bytes, MeasuredMarginals] | None = None
+
+    def note(self, marginal: Marginal, shares: Floats) -> None:
+        """Holds the table against a released answer, as it came. Answers to more than two attributes say nothing."""
+        if len(marginal) != 2:
+            return
+        independent, public = (self._views.take_pair(cells, marginal) for cells in (self._independent, self.pairs))
+        found, said = shares - independent, public - independent
+        size = np.maximum(public, independent).sum()
+        sums = np.square(found).sum(), (found * said).sum(), np.square(said).sum(), found.size * self._stddev**2, size
+        self.evidence = np.add(self.evidence, sums)
+
+    @property
+    def agreement(self) -> float:
+        """How much of what the table says beyond independence is believed: 0, or a share up to 1."""
+        found, product, square, noise, _ = self.evidence.tolist()
+        if product <= _STDDEVS * self._stddev * math.sqrt(square):
+            return 0.0
+        if product**2 < _LEAST_EXPLAINED * square * (found - noise):
+            return 0.0
+        return float(min(1.0, product / square))
+
+    def draw_codes(self, codes: int, *, rng: np.random.Generator) -> npt.NDArray[np.float32] | None:
+        """First codes near rows of the table, if it is believed. Shapes: (codes, width) logits."""
+        if not self.agreement:
+            return None
+        points = (np.arange(codes) + rng.random()) / codes
+        rows = np.minimum(np.searchsorted(np.cumsum(self._weights), points), len(self._weights) - 1)
+        shares = np.tile((1.0 - _ROW_SHARE) * self._one_ways, (codes, 1))
+        for attribute in range(self._layout.attributes):
+            shares[np.arange(codes), self._layout.starts[attribute] + self._groups[rows, attribute]] += _ROW_SHARE
+        logits: npt.NDArray[np.float32] = np.log(np.maximum(shares, _LEAST_PROBABILITY)).astype(np.float32)
+        return logits
+
+    def count_sums(self) -> int:
+        """As `ReleasedLoss` has it: none where the table is not believed."""
+        return sum(loss.count_sums() for loss in self._list_losses())
+
+    def add_up(self, codes: Codes, *, into: Sums) -> None:
+        """As `ReleasedLoss` has it."""
+        for loss in self._list_losses():
+            loss.add_up(codes, into=into)
+
+    def add_gradient(self, codes: Codes, means: Sums, sums: Sums, *, into: Probabilities) -> None:
+        """As `ReleasedLoss` has it: nothing where the table is not believed."""
+        for loss in self._list_losses():
+            loss.add_gradient(codes, means, sums, into=into)
+
+    def _list_losses(self) -> list[MeasuredMarginals]:
+        """All pairs as answers, each cell with the error that the answers so far have found, in proportion to it.
+
+        One loss; none where the table is not believed.
+        """
+        agreement = self.agreement
+        if not agreement:
+            return []
+        key = self.evidence.tobytes()
+        if self._loss is None or self._loss[0] != key:
+            found, product, square, noise, size = self.evidence.tolist()
+            error = max(0.0, found - 2.0 * agreement * product + agreement**2 * square - noise) / size
+            pairs = self._independent + agreement * (self.pairs - self._independent)
+            spread = np.maximum(self.pairs, self._independent) + 1.0 / self._effective_rows
+            stddevs = np.sqrt((error + 1.0 / self._effective_rows) * spread)
+            loss = MeasuredMarginals(self._views)
+            for pair in itertools.combinations(range(self._layout.attributes), 2):
+                cells = self._layout.get_slice(pair[0]), self._layout.get_slice(pair[1])
+                loss.add(pair, pairs[cells], stddev=stddevs[cells])
+            self._loss = key, loss
+        return [self._loss[1]]
+
+
+def _weigh(groups: npt.NDArray[np.integer[Any]], one_ways: Sequence[Floats]) -> Floats:
+    """Weights of the rows with which they have the released one-ways, nearly; they add up to 1."""
+    weights = np.full(len(groups), 1.0 / len(groups))
+    for _ in range(_SWEEPS):
+        for attribute, shares in enumerate(one_ways):
+            held = np.bincount(groups[:, attribute], weights, minlength=len(shares))
+            weights *= (shares / np.maximum(held, _LEAST_PROBABILITY))[groups[:, attribute]]
+        weights = np.minimum(weights, _MOST_WEIGHT * weights.mean())
+        weights /= weights.sum()
+    return weights

@@ -1,0 +1,234 @@
+"""Combinations of groups that rules between columns forbid: known to be empty, at no cost to privacy.
+
+Whether a combination of groups is forbidden is told by cells that stand for all of it: every cell where an attribute
+has codes alone or few levels, else the ends of its intervals and whatever the rule's constants and its other columns
+part. Where those do not speak for all (arithmetic on a long range, say) a rule has no part in the fit, and sampling
+alone sees to it.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.marginals.answers.zeros import Flags, Zeros
+from dpwgan.marginals.groups import Marginal
+from dpwgan.marginals.layout import Attribute, Cells
+from dpwgan.marginals.one_way.coarsening import AttributeGroups, Coarsening
+from dpwgan.marginals.one_way.one_ways import OneWayPlan
+from dpwgan.table.encoded import EncodedTable, RowRule, Span
+
+AnyTold = TypeVar("AnyTold", bound=np.generic)
+
+_MOST_ATTRIBUTES = 3
+# An attribute with levels, and no more cells than this, is looked at whole, as all of codes alone are.
+_FEW_CELLS = 512
+_MOST_ROWS = 1 << 19
+# How often shares are moved to what the rules say and back above 0.
+_PASSES = 20
+
+
+def find_zeros(coarsening: Coarsening, rules: Sequence[RowRule]) -> Zeros:
+    """Finds the combinations of groups of which every cell breaks a rule. Privacy: public rules, released groups."""
+    places = {attribute.column: place for place, attribute in enumerate(coarsening.attributes)}
+    zeros: dict[Marginal, Flags] = {}
+    for rule in rules:
+        if not set(rule.columns) <= places.keys():
+            continue  # a moment of which methods see day and time
+        marginal = tuple(sorted(places[name] for name in rule.columns))
+        found = _judge(coarsening, rule, marginal) if len(marginal) <= _MOST_ATTRIBUTES else None
+        if found is not None and found.any() and not found.all():
+            zeros[marginal] = zeros.get(marginal, np.False_) | found
+    return zeros
+
+
+def add_implied(zeros: Zeros, sizes: Sequence[int]) -> Zeros:
+    """The zeros, and pairs of groups that no group of a third attribute goes with both of.
+
+    Source: Montanari 1974, "Networks of constraints" (path consistency).
+    """
+    rules = [marginal for marginal in zeros if len(marginal) == 2]
+    ruled = sorted({attribute for pair in rules for attribute in pair})
+    # Whether two groups may go together, both ways round.
+    fits = {(a, b): np.ones((sizes[a], sizes[b]), np.float32) for a in ruled for b in ruled if a != b}
+    for left, right in rules:
+        fits[left, right] = (~zeros[left, right]).astype(np.float32)
+        fits[right, left] = fits[left, right].T
+    known = -1.0
+    while known != (known := sum(float(matrix.sum()) for matrix in fits.values())):
+        for middle, left, right in itertools.permutations(ruled, 3):
+            if left < right:
+                fits[left, right] = fits[left, right] * (fits[left, middle] @ fits[middle, right] > 0)
+                fits[right, left] = fits[left, right].T
+    implied: dict[Marginal, Flags] = {
+        (a, b): matrix == 0 for (a, b), matrix in fits.items() if a < b and not matrix.all()
+    }
+    return {**zeros, **implied}
+
+
+def leave_out(coarsening: Coarsening, rules: Sequence[RowRule]) -> Coarsening:
+    """The coarsening with no weight on intervals of which a rule over one column forbids every cell.
+
+    Privacy: post-processing; public rules.
+    """
+    parts = list(coarsening.parts)
+    for place, attribute in enumerate(coarsening.attributes):
+        for rule in rules:
+            is_told = _is_short(attribute) or (attribute.column in rule.ranges and not rule.opaque)
+            if rule.columns != (attribute.column,) or not is_told:
+                continue
+            part, ends = parts[place], np.append(parts[place].starts[1:], attribute.cells)
+            cells = np.unique(np.concatenate([part.starts, ends - 1, _list_cells(attribute, rule, rule.numbers)]))
+            kept = ~_tell(coarsening.spans, [attribute], [cells], rule.break_rows)
+            intervals = np.searchsorted(part.starts, cells[kept], side="right") - 1
+            alive = np.bincount(intervals, minlength=len(ends)) > 0
+            weights = part.weights
+            # What is left of a group has its weights, else its cells are as likely as each other; a group of which
+            # nothing is left has no share in the end.
+            for own in ((ends - part.starts) * alive, part.weights * alive):
+                sums = np.bincount(part.groups, own, minlength=part.size)[part.groups]
+                weights = np.where(sums > 0, own / np.where(sums > 0, sums, 1.0), weights)
+            parts[place] = replace(part, weights=weights)
+    return replace(coarsening, parts=tuple(parts))
+
+
+def tie(coarsening: Coarsening, zeros: Zeros) -> Coarsening:
+    """The coarsening with shares that can be under the rules, the nearest to what was counted, by the noise.
+
+    Where groups of two attributes go with each other alone, they hold as much on both sides, and each side profits from
+    what the other knows.
+    Privacy: post-processing of released counts; public rules.
+    """
+    starts = np.cumsum([0, *coarsening.sizes])
+    found = [_list_ties(flags, starts[list(pair)], int(starts[-1])) for pair, flags in zeros.items() if len(pair) == 2]
+    ties = np.concatenate([np.zeros((0, starts[-1])), *found])
+    if not len(ties):
+        return coarsening
+    totals = np.repeat(np.eye(len(coarsening.sizes)), coarsening.sizes, axis=1)
+    matrix, wanted = np.concatenate([ties, totals]), np.append(np.zeros(len(ties)), np.ones(len(totals)))
+    before = shares = np.concatenate(coarsening.probabilities)
+    spread = np.square(np.concatenate(coarsening.stddevs))[:, np.newaxis] * matrix.T
+    back = spread @ np.linalg.pinv(matrix @ spread, hermitian=True)
+    for _ in range(_PASSES):
+        shares = np.maximum(shares - back @ (matrix @ shares - wanted), 0.0)
+    parts = []
+    for part, start, end in zip(coarsening.parts, starts, starts[1:], strict=False):
+        moved = np.sum(part.counts) * (shares[start:end] - before[start:end])
+        own = shares[start:end] / shares[start:end].sum()
+        parts.append(replace(part, probabilities=own, counts=part.counts + moved))
+    return replace(coarsening, parts=tuple(parts))
+
+
+def _list_ties(flags: Flags, starts: Cells, width: int) -> npt.NDArray[np.float64]:
+    """For each set of groups that go with each other alone, that both sides hold as much. Shapes: (sets, width)."""
+    from scipy.sparse.csgraph import connected_components  # here, because a plan needs none of it
+
+    sizes = flags.shape
+    allowed = np.zeros((sum(sizes), sum(sizes)), np.bool_)
+    allowed[: sizes[0], sizes[0] :] = ~flags
+    count, labels = connected_components(allowed, directed=False)
+    rows = np.zeros((count, width))
+    rows[labels[: sizes[0]], starts[0] + np.arange(sizes[0])] = 1.0
+    rows[labels[sizes[0] :], starts[1] + np.arange(sizes[1])] = -1.0
+    return rows[: count if count > 1 else 0]
+
+
+def find_kinds(plan: OneWayPlan, rules: Sequence[RowRule]) -> list[Cells | None]:
+    """Of each attribute, which of its codes rules do not tell apart: a number for each, or None where no rule speaks.
+
+    A column that is derived speaks where it is coarse: where it has half as many cells at most.
+    Privacy: public rules.
+    """
+    kinds: list[Cells | None] = [None] * len(plan.attributes)
+    places = {attribute.column: place for place, attribute in enumerate(plan.attributes)}
+    for rule in rules:
+        if not set(rule.columns) <= places.keys():
+            continue
+        marginal = [places[name] for name in rule.columns]
+        attributes = [plan.attributes[place] for place in marginal]
+        ends = [end for attribute in attributes for end in rule.ranges.get(attribute.column, ())]
+        if not all(_is_short(attribute) or attribute.column in rule.ranges for attribute in attributes):
+            continue
+        chosen = [_list_cells(attribute, rule, [*rule.numbers, *ends]) for attribute in attributes]
+        sizes = [len(cells) for cells in chosen]
+        if math.prod(sizes) > _MOST_ROWS:
+            continue
+        told = _tell(plan.spans, attributes, chosen, rule.tell_apart or rule.break_rows).reshape(sizes)
+        if rule.tell_apart and 2 * len(np.unique(told)) > told.size:
+            continue
+        for axis, (place, attribute) in enumerate(zip(marginal, attributes, strict=True)):
+            if not attribute.levels and attribute.cells > 1:
+                found = np.unique(np.moveaxis(told, axis, 0).reshape(sizes[axis], -1), axis=0, return_inverse=True)[1]
+                before = kinds[place]
+                pairs = found.ravel() if before is None else before * (found.max() + 1) + found.ravel()
+                kinds[place] = np.unique(pairs, return_inverse=True)[1].ravel()
+    return kinds
+
+
+def _judge(coarsening: Coarsening, rule: RowRule, marginal: Marginal) -> Flags | None:
+    """Which combinations of groups break a rule throughout; None where that cannot be told."""
+    attributes = [coarsening.attributes[index] for index in marginal]
+    parts = [coarsening.parts[index] for index in marginal]
+    numbers = list(rule.numbers)
+    for attribute, part in zip(attributes, parts, strict=True):
+        if not _is_short(attribute):
+            if attribute.column in rule.opaque or attribute.column not in rule.ranges:
+                return None
+            numbers += _list_ends(attribute, part, rule.ranges[attribute.column])
+    chosen = []
+    for attribute, part in zip(attributes, parts, strict=True):
+        cells = _list_cells(attribute, rule, numbers)
+        # What is never drawn needs no room.
+        chosen.append(cells[part.weights[np.searchsorted(part.starts, cells, side="right") - 1] > 0])
+    if math.prod(len(cells) for cells in chosen) > _MOST_ROWS:
+        return None
+    kept = ~_tell(coarsening.spans, attributes, chosen, rule.break_rows)
+    groups = np.meshgrid(*(part.find_groups(cells) for part, cells in zip(parts, chosen, strict=True)), indexing="ij")
+    sizes = [part.size for part in parts]
+    cells_of_groups = np.ravel_multi_index([axis.ravel()[kept] for axis in groups], sizes)
+    empty: Flags = (np.bincount(cells_of_groups, minlength=math.prod(sizes)) == 0).reshape(sizes)
+    return empty
+
+
+def _is_short(attribute: Attribute) -> bool:
+    return not attribute.levels or attribute.cells <= _FEW_CELLS
+
+
+def _tell(
+    spans: tuple[Span, ...],
+    attributes: Sequence[Attribute],
+    chosen: Sequence[Cells],
+    tell: Callable[[EncodedTable], npt.NDArray[AnyTold]],
+) -> npt.NDArray[AnyTold]:
+    """What is told of each combination of the attributes' chosen cells. Shapes: flat, the last attribute's fastest."""
+    encoded = EncodedTable.make_empty(spans, math.prod(len(cells) for cells in chosen))
+    for attribute, cells in zip(attributes, np.meshgrid(*chosen, indexing="ij"), strict=True):
+        attribute.put_cells(cells.ravel(), into=encoded)
+    return tell(encoded)
+
+
+def _list_ends(attribute: Attribute, part: AttributeGroups, ends: tuple[float, float]) -> list[float]:
+    """The numbers at both ends of an attribute's runs of intervals of one group, of a column with this range."""
+    is_drawn = part.weights > 0
+    alike = (np.diff(part.groups) == 0) & (np.diff(is_drawn) == 0) & (part.starts[:-1] >= attribute.codes)
+    runs = part.starts[np.append(True, ~alike)]
+    starts = runs[runs >= attribute.codes] - attribute.codes
+    levels = np.append(starts, [*(starts[1:] - 1), attribute.levels - 1])
+    numbers: list[float] = (ends[0] + attribute.scale_levels(levels) * (ends[1] - ends[0])).tolist()
+    return numbers
+
+
+def _list_cells(attribute: Attribute, rule: RowRule, numbers: Sequence[float]) -> Cells:
+    """Cells of an attribute that stand for all: all of them, or the codes and those at and beside the given numbers."""
+    if _is_short(attribute):
+        return np.arange(attribute.cells)
+    minimum, maximum = rule.ranges[attribute.column]
+    scaled = (np.array(numbers) - minimum) / (maximum - minimum)
+    levels = attribute.find_levels(scaled[(scaled >= 0) & (scaled <= 1)].astype(np.float64))
+    around = np.concatenate([levels + offset for offset in (-1, 0, 1)]).clip(0, attribute.levels - 1)
+    cells: Cells = np.unique(np.append(np.arange(attribute.codes), attribute.codes + around))
+    return cells

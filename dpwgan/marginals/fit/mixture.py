@@ -1,0 +1,259 @@
+"""The mixture generator: latent codes that are learnt, each with one distribution of its own for every attribute."""
+
+import copy
+import itertools
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.marginals.fit.side_by_side import HALVES, share_memory, work_side_by_side
+from dpwgan.marginals.loss import Codes, Probabilities, ReleasedLoss, add_gradients, add_up, count_sums
+from dpwgan.privacy.journal import Journal
+from dpwgan.privacy.ledger import Ledger
+
+# The usual memory of Adam's first moment; a short one of the second, since the loss changes with each answer.
+_MOMENTUM = 0.9
+_DECAY = 0.99
+_FLOOR = 1e-8
+# Steps are taken some attributes after the others: all that one block of this many cells needs stays in a core's cache.
+_BLOCK_CELLS = 1 << 15
+_PROGRESS_CALLS = 100
+# With fewer cells of codes to move, over all steps, a second process takes longer to be made than it saves.
+_LEAST_APART = 1 << 23
+# With no more, one process alone has done when another has imported TensorFlow and would have done its half.
+_MOST_MEANWHILE = 1 << 28
+# How often a checkpoint takes down the generator while it is fitted for the last time.
+_KEEPS = 10
+
+
+class Mixture:
+    """Codes as a table of logits with a softmax per attribute, moved by Adam.
+
+    A row is drawn by drawing a code, all alike, and from its distributions every attribute by itself; what hangs
+    together in rows hangs together because codes differ.
+    Privacy: sees released numbers alone.
+    Shapes: `logits` (codes, width).
+    Source: Liu, Vietri, Wu 2021, arXiv:2106.07153, and Aydore et al. 2021, arXiv:2103.06641 (softmax products fitted to
+      released queries by gradients); Kingma and Ba 2015, arXiv:1412.6980 (Adam).
+    """
+
+    def __init__(self, sizes: Sequence[int], logits: npt.NDArray[np.float32]) -> None:
+        # In memory there is one row a group and one column a code: sums over a group's cells run along whole rows.
+        # It is shared, since two processes may move some codes each.
+        self._table, self._mean, self._square = (share_memory(logits.T.shape) for _ in range(3))
+        self._table[:] = logits.T
+        self._steps = 0
+        self._codes = len(logits)
+        starts = np.concatenate(([0], np.cumsum(sizes))).astype(int)
+        self._slices = [slice(first, last) for first, last in itertools.pairwise(starts)]
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """For the distributions that are given, which are a part's own."""
+        self._last = np.empty(self._table.shape, np.float32)
+        self._blocks = list(_cut(self._slices, most=max(1, _BLOCK_CELLS // self._table.shape[1])))
+
+    @property
+    def logits(self) -> npt.NDArray[np.float32]:
+        """The logits of all codes. Shapes: (codes, width)."""
+        return self._table.T
+
+    def forget(self) -> None:
+        """Empties Adam's memory: the loss is about to change."""
+        self._mean.fill(0.0)
+        self._square.fill(0.0)
+        self._steps = 0
+
+    def pack(self) -> dict[str, npt.NDArray[np.generic]]:
+        """Logits and Adam's memory as arrays by name, for a checkpoint."""
+        return {"table": self._table, "mean": self._mean, "square": self._square, "steps": np.array(self._steps)}
+
+    def unpack(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
+        """Takes over what `pack` gave."""
+        self._table[:], self._mean[:], self._square[:] = (arrays[key] for key in ("table", "mean", "square"))
+        self._steps = int(arrays["steps"])
+
+    def cut(self) -> "list[Mixture]":
+        """Halves of the codes, or the one there is, which lie where they lay: who moves a half moves these codes."""
+        count = min(HALVES, self._codes)
+        return [self._take(slice(self._codes * i // count, self._codes * (i + 1) // count)) for i in range(count)]
+
+    def _take(self, codes: slice) -> "Mixture":
+        part = copy.copy(self)
+        part._table, part._mean, part._square = (whole[:, codes] for whole in (self._table, self._mean, self._square))
+        part._make_room()
+        return part
+
+    def count_steps(self, steps: int) -> None:
+        """Takes down how many steps its halves were moved by."""
+        self._steps += steps
+
+    def probabilities(self) -> Probabilities:
+        """The distributions of all codes. Shapes: (codes, width)."""
+        return self.see().rows.T.copy(order="K")
+
+    def see(self) -> Codes:
+        """The same, as losses see them; good until it is asked for again."""
+        for piece in self._slices:
+            block = self._last[piece]
+            np.subtract(self._table[piece], np.maximum.reduce(self._table[piece]), out=block)
+            np.exp(block, out=block)
+            block /= np.add.reduce(block)
+        return Codes(rows=self._last, logs=self._table, share=1.0 / self._codes)
+
+    def step(self, gradient: Probabilities, *, learning_rate: float) -> None:
+        """Takes one step of Adam against a gradient in the probabilities that were last given.
+
+        Shapes: (codes, width).
+        """
+        self._steps += 1
+        # The loss is a mean over codes: without this factor a code's gradient would sink to the floor as codes grow.
+        # Both means leave out the factors that are the same for all: the codes, and what makes them means.
+        square_scale = self._codes * math.sqrt((1 - _DECAY) / (1 - _DECAY**self._steps))
+        rate = np.float32(learning_rate * self._codes * (1 - _MOMENTUM) / (1 - _MOMENTUM**self._steps) / square_scale)
+        floor = np.float32(_FLOOR / square_scale)
+        for block, pieces in self._blocks:
+            last = self._last[block]
+            slope = np.multiply(last, gradient.T[block])
+            for piece in pieces:
+                slope[piece] -= last[piece] * np.add.reduce(slope[piece])
+            mean, square = self._mean[block], self._square[block]
+            mean *= np.float32(_MOMENTUM)
+            mean += slope
+            square *= np.float32(_DECAY)
+            square += np.square(slope, out=slope)
+            # The slope has done its work: its memory holds the step from here on.
+            np.sqrt(square, out=slope)
+            slope += floor
+            np.divide(mean, slope, out=slope)
+            slope *= rate
+            self._table[block] -= slope
+
+
+def fit(
+    generator: Mixture,
+    losses: Sequence[ReleasedLoss],
+    *,
+    steps: int,
+    learning_rate: float,
+    last_rate: float,
+    tick: Callable[[], None] = lambda: None,
+    first: int = 0,
+    last: int | None = None,
+    threads: int | None = 1,
+    meanwhile: Callable[[], None] | None = None,
+) -> None:
+    """Fits a generator to released numbers; the rate falls by a constant factor a step. `tick` is called each step.
+
+    Of all `steps` those from `first` on are taken, up to `last`. `threads`: where it is not 1 and this process may use
+    two cores, two halves of the codes are moved side by side; what comes of it is the same. `meanwhile`: what else
+    takes some seconds and may be done beside a short fit, if there is a process for it.
+    Privacy: post-processing.
+    """
+    last = steps if last is None else last
+    halves = generator.cut()
+    parts = halves or [generator]
+    # Of the step before and of this one: who is ahead writes where nobody reads any more.
+    sums = share_memory((2, len(parts), count_sums(losses, width=len(parts[0].see().rows))))
+    here, ticked = os.getpid(), 0
+
+    def work(own: Sequence[int], meet: Callable[[], None]) -> None:
+        nonlocal ticked
+        gradients: dict[int, Probabilities] = {}
+        for step in range(first, last):
+            of_all = sums[step % 2]
+            seen = {place: parts[place].see() for place in own}
+            for place, codes in seen.items():
+                add_up(losses, codes, into=of_all[place])
+            meet()
+            known = np.add.reduce(of_all)
+            rate = learning_rate * (last_rate / learning_rate) ** (step / max(1, steps - 1))
+            gradients = gradients or {place: np.empty_like(codes.rows) for place, codes in seen.items()}
+            for place, codes in seen.items():
+                gradients[place].fill(0.0)
+                add_gradients(losses, codes, known, into=gradients[place])
+                parts[place].step(gradients[place].T, learning_rate=rate)
+            if 0 in own and os.getpid() == here:
+                tick()
+                ticked += 1
+
+    cells = (last - first) * sum(half.logits.size for half in halves)
+    apart = threads != 1 and cells >= _LEAST_APART
+    work_side_by_side(work, parts=len(parts), apart=apart, meanwhile=meanwhile if cells <= _MOST_MEANWHILE else None)
+    for _ in range(last - first - ticked):
+        tick()
+    generator.count_steps(last - first)
+
+
+def fit_on(
+    generator: Mixture,
+    losses: Sequence[ReleasedLoss],
+    *,
+    steps: int,
+    learning_rate: float,
+    journal: Journal,
+    tick: "FitProgress",
+    threads: int | None,
+    meanwhile: Callable[[], None] | None,
+) -> None:
+    """Fits a generator for the last time, from where an earlier life of the run left it. Privacy: post-processing."""
+    kept = journal.recall("generator")
+    first = 0 if kept is None else int(kept["fitted"])
+    if kept is not None:
+        generator.unpack(kept)
+        tick.skip(first)
+    every = max(1, steps // _KEEPS) if journal.keeps else steps
+    while first < steps:
+        done = min(steps, first - first % every + every)
+        fit(
+            generator,
+            losses,
+            steps=steps,
+            learning_rate=learning_rate,
+            last_rate=learning_rate / 20,
+            tick=tick,
+            first=first,
+            last=done,
+            threads=threads,
+            meanwhile=meanwhile,
+        )
+        if journal.keeps:
+            journal.keep("generator", {**generator.pack(), "fitted": np.array(done)})
+        first = done
+
+
+class FitProgress:
+    """Counts the steps of fits and tells the progress bar now and then, together with what was spent of epsilon."""
+
+    def __init__(self, total: int, *, ledger: Ledger, progress: Callable[[int, int, float], None]) -> None:
+        self._total, self._ledger, self._progress = total, ledger, progress
+        self._done = 0
+        self._every = max(1, total // _PROGRESS_CALLS)
+
+    def skip(self, steps: int) -> None:
+        """Counts steps that an earlier life of the run took."""
+        self._done += steps
+
+    def __call__(self) -> None:
+        """Counts a step."""
+        self._done += 1
+        if self._done % self._every == 0 or self._done == self._total:
+            self._progress(self._done, self._total, self._ledger.epsilon_spent())
+
+
+def _cut(slices: Sequence[slice], *, most: int) -> Iterator[tuple[slice, list[slice]]]:
+    """Puts attributes into blocks of at most so many groups where there are no larger ones.
+
+    Gives each block's slice of the table, and those of its attributes within it.
+    """
+    taken: list[slice] = []
+    for piece in [*slices, None]:
+        if taken and (piece is None or piece.stop - taken[0].start > most):
+            start = taken[0].start
+            yield slice(start, taken[-1].stop), [slice(part.start - start, part.stop - start) for part in taken]
+            taken = []
+        if piece is not None:
+            taken.append(piece)

@@ -1,0 +1,131 @@
+"""Which days a date falls on: a released histogram of weekdays, and of the first, the 15th and the last of a month.
+
+Shops close on Sundays and contracts begin on the first, which intervals of weeks and months do not show. Every day is
+counted as of one kind: that of its place in the month, if it is one of the three, else its weekday. A place in the
+month that is not told from other days by more than noise makes no kind: its days are of their weekdays. The rest is as
+for numbers that are rounded (`dpwgan.marginals.one_way.round_steps`): in each interval, a day is as likely as its kind
+makes it, such that all intervals together hold as many as were counted.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.marginals.draws import draw_by_odds
+from dpwgan.marginals.one_way.number_tree import Intervals
+from dpwgan.marginals.one_way.round_steps import match_totals
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+_WEEKDAYS, _ALL_PLACES = 7, (True,) * 3
+NO_PLACES = (False,) * 3
+"""No place in the month makes a kind."""
+DAY_KINDS = _WEEKDAYS + len(_ALL_PLACES)
+"""Monday to Sunday, the first, the 15th and the last of a month."""
+
+_THURSDAY = 3  # that the first of January 1970 was
+
+_STANDS_OUT, _TOLD = 4.0, 2.0
+"""How many stddevs a kind must be off what chance has it for a difference to be made, and hold to be held at all."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DayKinds:
+    """How likely the days of an interval are beside each other.
+
+    `first_day`: the day, counted from 1970 on, that level 0 is; `levels`: how many there are; `places`: which of the
+    three places in the month make a kind. Shapes: `odds` (DAY_KINDS,) of one day each.
+    """
+
+    first_day: int
+    levels: int
+    places: tuple[bool, ...]
+    odds: Floats
+
+    @cached_property
+    def _days(self) -> tuple[Integers, ...]:
+        """The levels of each kind, rising."""
+        kinds = find_day_kinds(np.arange(self.levels), first_day=self.first_day, places=self.places)
+        return tuple(np.flatnonzero(kinds == kind) for kind in range(DAY_KINDS))
+
+    def weigh(self, starts: Integers, sizes: Integers) -> Floats:
+        """The mean odds of a day in each interval of levels. Shapes: (m,) each."""
+        weights: Floats = self.count(starts, sizes) @ self.odds / sizes
+        return weights
+
+    def draw(self, starts: Integers, sizes: Integers, chosen: Integers, *, rng: np.random.Generator) -> Integers:
+        """Draws a day from each chosen interval, as likely as its odds are. Shapes: (m,) intervals, (n,) chosen."""
+        many = self.count(starts, sizes)
+        kinds = draw_by_odds(many * self.odds, chosen, rng=rng)
+        places = (rng.random(len(chosen)) * many[chosen, kinds]).astype(np.int64)
+        levels = np.empty(len(chosen), np.int64)
+        for kind, days in enumerate(self._days):
+            own = np.flatnonzero(kinds == kind)
+            levels[own] = days[np.searchsorted(days, starts[chosen[own]]) + places[own]]
+        return levels
+
+    def count(self, starts: Integers, sizes: Integers) -> Integers:
+        """How many days of each kind each interval has. Shapes: (m, DAY_KINDS)."""
+        return np.stack([np.searchsorted(own, starts + sizes) - np.searchsorted(own, starts) for own in self._days], 1)
+
+    def to_document(self) -> dict[str, Any]:
+        """Everything as JSON-able values."""
+        first_day, levels = self.first_day, self.levels
+        return {"first_day": first_day, "levels": levels, "places": [*self.places], "odds": self.odds.tolist()}
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> "DayKinds":
+        """Reads what `to_document` gave. Raises: KeyError, TypeError or ValueError if it is damaged."""
+        odds, levels = np.array(document["odds"], np.float64), int(document["levels"])
+        places = tuple(bool(place) for place in document["places"])
+        if odds.shape != (DAY_KINDS,) or not np.all((odds > 0) & np.isfinite(odds)) or not 0 < levels < 1 << 22:
+            raise ValueError("odds do not fit the kinds of days")
+        return cls(first_day=int(document["first_day"]), levels=levels, places=places, odds=odds)
+
+
+def find_day_kinds(levels: Integers, *, first_day: int, places: Sequence[bool] = _ALL_PLACES) -> Integers:
+    """The kind of the day at each level. Shapes: (n,). `places`: those in the month that make one."""
+    days = levels + first_day
+    dates = days.astype("datetime64[D]")
+    months = dates.astype("datetime64[M]")
+    of_month = (dates - months.astype("datetime64[D]")).astype(np.int64)
+    is_last = (dates + np.timedelta64(1, "D")).astype("datetime64[M]") > months
+    kinds = (days + _THURSDAY) % _WEEKDAYS
+    for kind, (flags, is_told) in enumerate(zip((of_month == 0, of_month == 14, is_last), places, strict=True)):
+        if is_told:
+            kinds[flags] = _WEEKDAYS + kind
+    return kinds
+
+
+def estimate_days(counts: Floats, intervals: Intervals, *, first_day: int, stddev: float) -> DayKinds | None:
+    """What noisy counts of kinds say of the days in intervals; None where they show nothing but noise.
+
+    Privacy: post-processing of releases. Shapes: (DAY_KINDS,) counts.
+    """
+    used = (intervals.sizes > 1) & (intervals.masses > 0)
+    if not np.any(used):
+        return None
+    starts, sizes = intervals.starts[used], intervals.sizes[used]
+    shares = intervals.masses[used] / intervals.masses[used].sum()
+    levels, odds = int(intervals.sizes.sum()), np.ones(DAY_KINDS)
+    all_kinds = DayKinds(first_day=first_day, levels=levels, places=_ALL_PLACES, odds=odds)
+    by_chance = (shares / sizes) @ all_kinds.count(starts, sizes)
+    weekdays = np.arange(DAY_KINDS) < _WEEKDAYS
+    if not np.all(by_chance[weekdays]):
+        return None
+    expected = max(float(counts[weekdays].sum()), 0.0) * by_chance / by_chance[weekdays].sum()
+    differs = np.abs(counts - expected) >= _STANDS_OUT * stddev
+    differs[weekdays] = np.any(differs[weekdays])
+    kinds = replace(all_kinds, places=tuple(differs[~weekdays].tolist()))
+    held = np.where(differs, counts * (counts >= _TOLD * stddev), expected) * (weekdays | differs)
+    if not (np.any(differs) and held.sum()):
+        return None
+    # Weekdays have the days of those places in the month that make no kind, too.
+    days = kinds.count(starts, sizes)
+    held[weekdays] *= ((shares / sizes) @ days)[weekdays] / by_chance[weekdays]
+    return replace(kinds, odds=match_totals(held, shares, days))

@@ -1,0 +1,108 @@
+"""Rows of a mixture in balance: pairs of their groups come up as often as the mixture says, not as chance has it.
+
+What chance does in drawing a table's rows is a part of its error that no budget takes away, and of few rows much of it.
+"""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.marginals.answers.zeros import Zeros
+from dpwgan.marginals.draws import draw_by_odds
+from dpwgan.marginals.groups import GroupLayout
+
+Integers = npt.NDArray[np.int64]
+
+# Of what rows times squared attributes a sweep is made, and two at most; of so many groups pairs are counted.
+_MOST_WORK, _MOST_SWEEPS, _MOST_WIDTH = 1 << 27, 2, 2048
+# Rows that move at a time, over the root of all: what they do together to a pair is then less than chance did.
+_AT_ONCE = 2.0
+# What a row of an empty pair costs, and how often each group of such rows is drawn anew before all are: small groups
+# lose rows so, which the sweeps give back.
+_PRICE_OF_EMPTY = 2.0
+_MENDING_SWEEPS = 4
+
+
+def count_sweeps(rows: int, *, attributes: int, width: int) -> int:
+    """How often each group of so many rows is drawn anew: not at all where that takes long, and chance does little.
+
+    Privacy: of public facts, and of how many groups there are, which is released.
+    """
+    return 0 if width > _MOST_WIDTH else min(_MOST_SWEEPS, _MOST_WORK // max(1, rows * attributes**2))
+
+
+def balance(
+    groups: npt.NDArray[np.integer[Any]],
+    codes: Integers,
+    *,
+    probabilities: npt.NDArray[np.float32],
+    sizes: Sequence[int],
+    sweeps: int,
+    rng: np.random.Generator,
+    empty: Zeros,
+) -> None:
+    """Draws groups anew of their rows' codes, in place, and keeps those that bring the counts of pairs nearer.
+
+    Near is what the rows' codes make expected, in squares over that, and nothing in pairs of groups that are `empty`:
+    rows there are drawn anew more often. A row's groups are always such as its code has.
+    Shapes: `groups` (n, attributes) and `codes` (n,), the code of each row; `probabilities` (codes, width).
+    Privacy: post-processing of the mixture.
+    Source: Voas and Williamson 2000 (tables of rows by combinatorial optimisation; here the rows are a mixture's).
+    """
+    rows, layout = len(codes), GroupLayout(sizes)
+    width, starts = layout.width, np.array(layout.starts)
+    missing, price = _compare(groups + starts, codes, probabilities, layout=layout, empty=empty)
+    at_once = max(1, round(_AT_ONCE * rows**0.5))
+    mending = _MENDING_SWEEPS if empty else 0
+    for sweep, attribute in itertools.product(range(mending + sweeps), range(layout.attributes)):
+        chosen = find_rows(groups, empty) if sweep < mending else np.arange(rows)
+        others = np.empty(rows, np.int64)
+        others[chosen] = draw_by_odds(probabilities[:, layout.get_slice(attribute)], codes[chosen], rng=rng)
+        order = rng.permutation(chosen)
+        for first in range(0, len(chosen), at_once):
+            moved = order[first : first + at_once]
+            moved = moved[others[moved] != groups[moved, attribute]]
+            beside = groups[moved] + starts
+            old, new = beside[:, attribute], starts[attribute] + others[moved]
+            gone, come = old[:, np.newaxis] * width + beside, new[:, np.newaxis] * width + beside
+            change = price[come] * (1 - 2 * missing[come]) + price[gone] * (1 + 2 * missing[gone])
+            better = change.sum(axis=1) < 0
+            moved, beside, old, new = moved[better], beside[better], old[better, np.newaxis], new[better, np.newaxis]
+            for cells, count in ((old, 1.0), (new, -1.0)):
+                np.add.at(missing, cells * width + beside, count)
+                np.add.at(missing, beside * width + cells, count)
+            groups[moved, attribute] = others[moved]
+
+
+def find_rows(groups: npt.NDArray[np.integer[Any]], empty: Zeros) -> Integers:
+    """The rows that have a pair of groups which is empty. Shapes: `groups` (n, attributes)."""
+    found = np.zeros(len(groups), np.bool_)
+    for (left, right), flags in empty.items():
+        found |= flags[groups[:, left], groups[:, right]]
+    return np.flatnonzero(found)
+
+
+def _compare(
+    places: Integers, codes: Integers, probabilities: npt.NDArray[np.float32], *, layout: GroupLayout, empty: Zeros
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """How often each pair of groups is missing, and what the square of that costs: nothing within an attribute.
+
+    Shapes: (width * width,) each, of the places of both groups.
+    """
+    weights = np.bincount(codes, minlength=len(probabilities))[:, np.newaxis]
+    missing = (probabilities * weights.astype(np.float64)).T @ probabilities.astype(np.float64)
+    price = 1.0 / (missing + 1.0)
+    for pair, flags in empty.items():
+        own, others = map(layout.get_slice, pair)
+        for cells, value in ((missing, 0.0), (price, _PRICE_OF_EMPTY)):
+            cells[own, others][flags] = value
+            cells[others, own][flags.T] = value
+    for attribute in range(layout.attributes):
+        piece = layout.get_slice(attribute)
+        price[piece, piece] = 0.0
+        pairs = places[:, attribute, np.newaxis] * layout.width + places
+        missing -= np.bincount(pairs.ravel(), minlength=missing.size).reshape(missing.shape)
+    return missing.ravel().astype(np.float32), price.ravel().astype(np.float32)

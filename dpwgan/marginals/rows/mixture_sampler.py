@@ -1,0 +1,205 @@
+"""Rows from a fitted mixture: numpy alone, so that sampling from a saved model needs no TensorFlow."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.errors import InputError
+from dpwgan.marginals.answers.zeros import Flags, Zeros
+from dpwgan.marginals.draws import SystematicDraws
+from dpwgan.marginals.groups import GroupLayout, Marginal
+from dpwgan.marginals.loss import Probabilities
+from dpwgan.marginals.named_arrays import find_arrays, name_array
+from dpwgan.marginals.one_way.coarsening import Coarsening
+from dpwgan.marginals.rows.balance import balance, count_sweeps
+from dpwgan.marginals.rows.moves import Answers, count_moves, move_rows
+from dpwgan.marginals.selection.comparisons import Comparisons
+from dpwgan.marginals.selection.day_lifts import DayLifts
+from dpwgan.marginals.selection.details import Details
+from dpwgan.privacy.certificate import Certificate
+from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.saved import reading_saved
+from dpwgan.table.storage import cut_sizes
+
+MIXTURE_FILE = "mixture.npz"
+_GROUPS_FILE = "groups.json"
+_EMPTY, _BARRED, _ANSWER = "empty", "barred", "answer"
+# Rows are drawn in chunks of so many.
+_CHUNK = 1 << 16
+# Rows that are moved together have so many groups in all at most: a stopped run waits for those that are being moved.
+_MOST_TOGETHER = 1 << 24
+
+
+class Draft(NamedTuple):
+    """Rows that are drawn as groups, not yet as cells. Shapes: `codes` (n,), that of each; `groups` (n, attributes)."""
+
+    codes: npt.NDArray[np.int64]
+    groups: npt.NDArray[np.integer[Any]]
+
+    def split(self, sizes: Sequence[int]) -> "Iterator[Draft]":
+        """Parts of so many rows, in order, which lie where they lay."""
+        ends = np.cumsum(sizes)[:-1]
+        return map(Draft, np.split(self.codes, ends), np.split(self.groups, ends))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MixtureSampler:
+    """The fitted codes and the way back from groups to cells. It holds no rows, and released numbers alone.
+
+    Shapes: `probabilities` (codes, width of the groups). `empty` are pairs of groups that rows should not have,
+    whatever is left of them in codes, `barred` such as codes have none of, and moved rows shall have none. `sweeps`:
+    how often rows are brought into balance; `moves`: how often, where they are not, rows are moved to `answers`, which
+    codes miss. `details` say which codes of a group rows have, `day_lifts` which days,
+    `comparisons` how their numbers compare.
+    """
+
+    probabilities: npt.NDArray[np.float32]
+    coarsening: Coarsening
+    certificate: Certificate | None = None
+    empty: Zeros = field(default_factory=dict)
+    barred: Zeros = field(default_factory=dict)
+    answers: Answers = field(default_factory=dict)
+    details: Details = field(default_factory=Details)
+    day_lifts: DayLifts = field(default_factory=DayLifts)
+    comparisons: Comparisons = field(default_factory=Comparisons)
+    sweeps: int = 0
+    moves: int = 0
+
+    def prepare(self, rows: int) -> "MixtureSampler":
+        """The same for a table of so many rows: in balance or moved, where that takes little of the time."""
+        sizes = self.coarsening.sizes
+        # Of one code each column is drawn by itself, as often as it should be.
+        few = count_sweeps(rows, attributes=len(sizes), width=sum(sizes)) if len(self.probabilities) > 1 else 0
+        return replace(self, sweeps=few, moves=0 if few else count_moves(rows, answers=len(self.answers)))
+
+    def sample(self, records: int, *, rng: np.random.Generator) -> Iterator[EncodedTable]:
+        """Draws rows in chunks, evenly over the codes and over each code's distributions.
+
+        Each row has the mixture's distribution, or nearly where rows are in balance; the rows of a chunk together are
+        closer to it than independent ones would be, because how often a code and a group of it come up is off by
+        rounding alone.
+        Privacy: post-processing of releases; free, however often.
+        Source: Madow and Madow 1944 (systematic sampling).
+        """
+        for draft in self.list_drafts(records, rng=rng):
+            yield self.draw_cells(draft.groups, rng=rng)
+
+    def count_together(self, rows: int) -> int:
+        """Of how many of so many rows a draft should be: all, or like parts of them."""
+        return -(-rows // -(-rows * len(self.coarsening.sizes) // _MOST_TOGETHER))
+
+    def list_drafts(self, records: int, *, rng: np.random.Generator) -> Iterator[Draft]:
+        """Drafts of so many rows together, chunk by chunk. Privacy: post-processing."""
+        return (self.draft(size, rng=rng) for size in cut_sizes(records, most=_CHUNK))
+
+    def draft(self, records: int, *, rng: np.random.Generator) -> Draft:
+        """Draws groups for all rows of a table or for a large part: pairs of groups come up less by chance.
+
+        Privacy: post-processing.
+        """
+        codes, sizes = self.choose_codes(records, rng=rng), self.coarsening.sizes
+        groups = self.draw_groups(codes, rng=rng)
+        # A condition that few rows meet, or units, may take more rows than the table has.
+        sweeps = min(self.sweeps, count_sweeps(len(codes), attributes=len(sizes), width=sum(sizes)))
+        moves = min(self.moves, count_moves(len(codes), answers=len(self.answers)))
+        if sweeps:
+            model = self.probabilities
+            balance(groups, codes, probabilities=model, sizes=sizes, sweeps=sweeps, rng=rng, empty=self.empty)
+        elif moves:
+            move_rows(groups, self.answers, sweeps=moves, rng=rng, barred=self.barred)
+        return Draft(codes, groups)
+
+    def draw_cells(self, groups: npt.NDArray[np.integer[Any]], *, rng: np.random.Generator) -> EncodedTable:
+        """Draws cells of rows of groups. Shapes: (n, attributes). Privacy: post-processing."""
+        encoded = self.coarsening.to_encoded(groups, rng=rng)
+        self.details.redraw(encoded, self.coarsening, rng=rng)
+        self.day_lifts.redraw(encoded, self.coarsening, rng=rng)
+        self.comparisons.redraw(encoded, self.coarsening, rng=rng, kept=self.day_lifts.dates)
+        return encoded
+
+    def choose_codes(self, records: int, *, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        """The code of each row, in random order. Shapes: (records,)."""
+        codes = len(self.probabilities)
+        # Codes in a random order: where there are fewer rows than codes, each has the same chance.
+        points = (np.arange(records) + rng.random()) * (codes / records)
+        chosen: npt.NDArray[np.int64] = rng.permutation(codes)[np.minimum(points.astype(np.int64), codes - 1)]
+        rng.shuffle(chosen)
+        return chosen
+
+    def draw_groups(self, codes: npt.NDArray[np.int64], *, rng: np.random.Generator) -> npt.NDArray[np.integer[Any]]:
+        """Draws a row of groups of each code. Shapes: (n,) to (n, attributes)."""
+        # A few rows have fewer codes than there are.
+        used, places = np.unique(codes, return_inverse=True)
+        draws, probabilities = SystematicDraws(places, count=len(used)), self.probabilities[used]
+        layout = GroupLayout(self.coarsening.sizes)
+        groups: npt.NDArray[np.integer[Any]]
+        groups = np.empty((len(codes), layout.attributes), np.min_scalar_type(max(layout.sizes) - 1), order="F")
+        for attribute in range(layout.attributes):
+            table = probabilities[:, layout.get_slice(attribute)].astype(np.float64)
+            groups[:, attribute] = draws.draw(table, rng=rng)
+        return groups
+
+    def save(self, directory: Path) -> None:
+        """Writes the codes and the groups into an existing folder."""
+        pairs = {
+            name_array(kind, *pair): cells
+            for kind, of_pairs in ((_EMPTY, self.empty), (_BARRED, self.barred), (_ANSWER, self.answers))
+            for pair, cells in of_pairs.items()
+        }
+        within = {**self.details.pack(), **self.day_lifts.pack(), **self.comparisons.pack()}
+        np.savez(directory / MIXTURE_FILE, probabilities=self.probabilities, **pairs, **within)
+        (directory / _GROUPS_FILE).write_text(json.dumps(self.coarsening.to_document()))
+
+    @classmethod
+    def load(cls, directory: Path) -> "MixtureSampler":
+        """Reads a saved mixture. Raises: InputError if it is missing or damaged."""
+        with reading_saved():
+            with np.load(directory / MIXTURE_FILE, allow_pickle=False) as archive:
+                probabilities = archive["probabilities"].astype(np.float32)
+                empty: dict[Marginal, Flags] = _read_pairs(archive, _EMPTY)
+                barred: dict[Marginal, Flags] = _read_pairs(archive, _BARRED)
+                answers: dict[Marginal, Probabilities] = _read_pairs(archive, _ANSWER)
+                details, day_lifts = Details.unpack(archive), DayLifts.unpack(archive)
+                comparisons = Comparisons.unpack(archive)
+            coarsening = Coarsening.from_document(json.loads((directory / _GROUPS_FILE).read_text()))
+        starts = GroupLayout(coarsening.sizes).starts
+        if probabilities.ndim != 2 or not len(probabilities) or probabilities.shape[1] != coarsening.width:
+            raise InputError("the saved generator is damaged: its codes do not fit its columns")
+        sums = np.add.reduceat(probabilities, starts, axis=1)
+        if not (np.all(probabilities >= 0) and np.allclose(sums, 1.0, atol=1e-3)):
+            raise InputError("the saved generator is damaged: its probabilities are negative or do not add to 1")
+        sizes = dict(enumerate(coarsening.sizes))
+        if any(
+            flags.dtype != np.bool_ or flags.shape != (sizes.get(left), sizes.get(right))
+            for (left, right), flags in (*empty.items(), *barred.items())
+        ):
+            raise InputError("the saved generator is damaged: its empty pairs do not fit its columns")
+        if any(
+            shares.dtype != np.float32
+            or shares.shape != (sizes.get(left), sizes.get(right))
+            or not (np.all(shares >= 0) and np.isclose(shares.sum(dtype=np.float64), 1.0, atol=1e-3))
+            for (left, right), shares in answers.items()
+        ):
+            raise InputError("the saved generator is damaged: its answers do not fit its columns, or do not add to 1")
+        known: list[tuple[Details | DayLifts | Comparisons, str]]
+        known = [
+            (details, "codes within groups"),
+            (day_lifts, "kinds of days"),
+            (comparisons, "comparisons of numbers"),
+        ]
+        for one, name in known:
+            if not one.is_sound(coarsening):
+                raise InputError(f"the saved generator is damaged: its {name} do not fit its columns")
+        pairs: dict[str, Any] = {"empty": empty, "barred": barred, "answers": answers}
+        within: dict[str, Any] = {"details": details, "day_lifts": day_lifts, "comparisons": comparisons}
+        return cls(probabilities=probabilities, coarsening=coarsening, **pairs, **within)
+
+
+def _read_pairs(archive: Mapping[str, npt.NDArray[Any]], kind: str) -> dict[Marginal, npt.NDArray[Any]]:
+    """The file's arrays of one kind, by the pair that each is about."""
+    return {(left, right): cells for _, (left, right), cells in find_arrays(archive, kind)}

@@ -1,0 +1,288 @@
+"""How numbers compare with others of their row, their sums and products: asked where many levels share a group.
+
+Groups say about how large a total is and how large its parts are, not that it is their sum: within a group each number
+is drawn by itself. So it is asked how often a number is below another one, or some together, the same, or above, by
+what one more column says.
+Privacy: rows are read by `Questions`, for selections and answers alone; the rest is post-processing.
+"""
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dpwgan.marginals.layout import Attribute
+from dpwgan.marginals.one_way.coarsening import Coarsening, CoarseRows
+from dpwgan.marginals.selection.comparison_search import Search
+from dpwgan.marginals.selection.comparison_shares import find_parts, find_shares
+from dpwgan.marginals.selection.comparisons import (
+    ALL,
+    DETAILS,
+    DIFFERENCE,
+    PARTS,
+    POWERS,
+    SCALES,
+    SIGNS,
+    SUM,
+    Comparison,
+    Comparisons,
+    Counts,
+    Number,
+    Shares,
+    Sides,
+    find_gaps,
+    find_groups,
+    find_parents,
+    tell_apart,
+)
+from dpwgan.marginals.selection.hanging import hangs_on
+from dpwgan.marginals.selection.questions import Questions
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.table.rows import Rows, Sum
+from dpwgan.table.schema import WHOLE
+from dpwgan.table.storage import cut, let_go
+
+COMPARISON_SELECTION_LABEL = "comparison selections"
+COMPARISON_ANSWER_LABEL = "comparison answers"
+
+DRAFTED_ROWS = 20_000
+"""Of how many rows of the fitted codes it is seen which numbers lie near each other, and what is to be expected."""
+
+# Comparisons that are held against the table, as their sides lie nearest; by so many columns each; and so many times a
+# row is counted.
+_CANDIDATES, _COLUMNS, _MOST_COUNTED = 32, 8, 2 * 10**8
+# So many sums more may be, of what they are on the mean.
+_BLIND = 64
+# What would move a smaller share of rows is left alone: it would cost other columns more.
+_LEAST_MOVED = 0.05
+# Gaps of which so many are drafted in one power of two are told apart more finely at once.
+_OF_ONE_POWER = 0.9
+# What is said to lie between two moments does in so many rows, be it a step less or more.
+_LEAST_EXACT = 0.3
+
+
+def find_compared(attributes: Sequence[Attribute], *, least_levels: int) -> tuple[int, ...]:
+    """The numbers of so many levels, and all moments, that there is another one of the same kind for.
+
+    Days of a quarter have fewer levels, and share groups where noise is large: what ends on the same day would not.
+    Privacy: of public facts alone.
+    """
+    kinds = {
+        place: facts.kind
+        for place, facts in enumerate(attributes)
+        if facts.kind and facts.levels >= (2 if facts.is_moment else least_levels)
+    }
+    return tuple(place for place, kind in kinds.items() if list(kinds.values()).count(kind) > 1)
+
+
+def _count_groups(coarsening: Coarsening, by: int) -> int:
+    return 1 if by == ALL else coarsening.sizes[by]
+
+
+def _count(rows: CoarseRows, comparisons: Sequence[Comparison]) -> Counts:
+    """How often numbers compare each way, by another column's groups, comparison after comparison, in one vector."""
+    encoded, coarsening = rows
+    facts = coarsening.attributes
+    compared = {place for each in comparisons for place in (each.own, *each.others)}
+    found = [np.zeros(each.width * _count_groups(coarsening, each.by)) for each in comparisons]
+    for chunk in cut(encoded.records):
+        groups = {by: find_groups(rows, by, chunk) for by in {each.by for each in comparisons}}
+        numbers = {place: Number.of(facts[place], facts[place].find_cells(encoded, chunk)) for place in compared}
+        let_go(encoded.codes, encoded.numbers)
+        # Comparisons of the same numbers, as finely, follow each other.
+        together = zip(comparisons, found, strict=True)
+        for (sides, scales), same in itertools.groupby(together, lambda each: (each[0].sides, each[0].scales)):
+            gaps, having = find_gaps(numbers, sides, facts)
+            kinds = tell_apart(gaps, scales)
+            for each, total in same:
+                total += np.bincount(each.width * groups[each.by][having] + kinds, minlength=len(total))
+    return np.concatenate(found)
+
+
+def _read(named: Sequence[Any]) -> list[Comparison]:
+    """Comparisons that went to another worker as lists."""
+    return [Comparison(Sides(own, tuple(others), how), by, scales) for (own, others, how), by, scales in named]
+
+
+COMPARISONS = Sum[CoarseRows]("comparisons", lambda rows, named, array: _count(rows, _read(named)))
+"""How often numbers compare each way, by groups of other columns, in one vector."""
+
+
+def ask_for_comparisons(
+    rows: Rows[CoarseRows],
+    drafted: CoarseRows,
+    *,
+    numbers: Sequence[int],
+    records: float,
+    times: int,
+    more: int = 0,
+    ledger: Ledger,
+    rng: np.random.Generator,
+) -> Comparisons:
+    """Asks, so many `times`, which number compares with others as no draft would have it: a selection, an answer.
+
+    `numbers`: the attributes whose numbers are compared. `drafted` rows are of the fitted codes: what is expected, once
+    they keep to what was asked before. So many times `more` it is asked how far days and times are from each other,
+    more exactly, or whether a number says it. Where nothing is left to be compared, those that were are asked for once
+    more. Answers that hardly differ from what was expected are not in the result.
+    Privacy: a record adds 1 to one count of a comparison at most, and what is expected is made of releases; so scores
+      have sensitivity 1 under zero-out (2 under replace-one), counts 1 (sqrt 2).
+    Source: as `QueryDiscriminator`.
+    """
+    every = list(_list_candidates(drafted, numbers, records))
+    game = _Game(drafted, records=records, rng=rng)
+    for candidates, often in ((game.list_first, times), (game.list_finer, more)):
+        found = candidates(every)
+        # Of cents with few groups, and whole numbers with many, none may be drawn again.
+        if found and often:
+            shapes = {each: (_count_groups(drafted.coarsening, each.by), each.width) for each in found}
+            labels = (COMPARISON_SELECTION_LABEL, COMPARISON_ANSWER_LABEL)
+            count = partial(rows.sum, COMPARISONS, argument=found)
+            game.play(Questions(shapes, count, ledger=ledger, labels=labels), times=often)
+    return Comparisons(game.shares)
+
+
+class _Game:
+    """What was asked and answered so far: all answers, what was expected before the first, and the shares known now."""
+
+    def __init__(self, drafted: CoarseRows, *, records: float, rng: np.random.Generator) -> None:
+        self.shares: dict[Comparison, Shares] = {}
+        self._answers = defaultdict[Comparison, list[Counts]](list)
+        self._before: dict[Comparison, Counts] = {}
+        self._drafted, self._records, self._rng = drafted, records, rng
+
+    def _lies_between(self, each: Comparison) -> bool:
+        """Whether a moment is held against another one and what may lie between."""
+        return self._drafted.coarsening.attributes[each.own].is_moment and len(each.others) > 1
+
+    def list_first(self, every: Sequence[Comparison]) -> list[Comparison]:
+        """All but those that wait for others.
+
+        How far two moments lie apart has to be known before it is asked what lies between, or how far it is exactly.
+        """
+        return [each for each in every if each.scales <= POWERS and not self._lies_between(each)]
+
+    def _are_of_one_power(self, each: Comparison) -> bool:
+        """Whether hardly any gap is drafted outside of one power of two, if it has parts: which one says nothing."""
+        counts = _count(self._drafted, [Comparison(each.sides, ALL, POWERS)])
+        counts[POWERS - 1 : POWERS + 2] = 0.0, counts[POWERS - 1 : POWERS + 2].sum(), 0.0  # what has no parts
+        return bool(counts.argmax() != POWERS and counts.max() >= _OF_ONE_POWER * counts.sum())
+
+    @property
+    def _bases(self) -> list[Comparison]:
+        """What is known, and of other numbers what was asked: answers that move no rows say that drafts are right.
+
+        But for parts of powers, which noise hides before all else.
+        """
+        owners = {each.own for each in self.shares}
+        return [*self.shares, *(each for each in self._answers if each.own not in owners and each.scales <= POWERS)]
+
+    def list_finer(self, every: Sequence[Comparison]) -> list[Comparison]:
+        """Those that say more of moments: of what was asked, or of gaps that are drafted in one power of two."""
+        bases, facts = {base.own: base for base in self._bases}, self._drafted.coarsening.attributes
+
+        def says_more(each: Comparison) -> bool:
+            base = bases.get(each.own)
+            if base and set(base.others) <= set(each.others) and (each.scales <= POWERS or base.by == each.by):
+                return True
+            return each.scales > POWERS and each.by == ALL and self._are_of_one_power(each)
+
+        return [each for each in every if facts[each.own].is_moment and says_more(each)]
+
+    def _list_left(self, every: Sequence[Comparison]) -> list[Comparison]:
+        """Those that were not asked for, of numbers of which nothing was or that say more; or those that were."""
+        parents, owners = find_parents(self.shares), {each.own for each in self._answers}
+        parted = {(each.own, each.scales) for each in self._answers if each.scales > POWERS}
+
+        def is_left(each: Comparison) -> bool:
+            says_more = any(_refines(each, base, parents) for base in self._bases)
+            is_new = (each.scales == PARTS or each.own not in owners) and _is_free(parents, each)
+            return each not in self._answers and (each.own, each.scales) not in parted and (says_more or is_new)
+
+        again = [each for each in every if each in self._answers and (each in self.shares or _is_free(parents, each))]
+        return [each for each in every if is_left(each)] or again or list(every)
+
+    def play(self, questions: Questions[Comparison], *, times: int) -> None:
+        """Asks so often, each time of those left that whose answer is expected to gain most."""
+        every = questions.candidates
+        for _ in range(times):
+            drawn = self._drafted.copy()
+            Comparisons(self.shares).redraw(*drawn, rng=self._rng)
+            scale = self._records / drawn.encoded.records
+            expected = questions.split(_count(drawn, every) * scale)
+            left = self._list_left(every)
+            asked, answer = questions.ask({each: expected[each] for each in left})
+            self._answers[asked].append(answer)
+            self._learn(asked, expected[asked], stddev=questions.stddev)
+
+    def _learn(self, asked: Comparison, expected: Counts, *, stddev: float) -> None:
+        answers = self._answers[asked]
+        mean, of_mean = np.mean(answers, axis=0), stddev / math.sqrt(len(answers))
+        # Rows that keep to earlier answers say nothing of what was expected without them.
+        first = self._before.setdefault(asked, expected)
+        if asked.scales > POWERS:
+            are_of_one = asked.scales == PARTS and self._are_of_one_power(asked)
+            found = find_parts(mean, first, stddev=of_mean, are_of_one=are_of_one)
+        else:
+            found = find_shares(mean, first, stddev=of_mean)
+        totals = first.sum(axis=1, keepdims=True)
+        moved, total = np.abs(found * totals - first).sum() / 2, max(1.0, totals.sum())
+        # A moment is near another one and any small number.
+        is_exact = (found * totals)[:, asked.scales - 1 : asked.scales + 2].sum() >= _LEAST_EXACT * total
+        if moved >= _LEAST_MOVED * total and (is_exact or not self._lies_between(asked)):
+            self.shares = {each: own for each, own in self.shares.items() if each.own != asked.own} | {asked: found}
+        else:
+            self.shares.pop(asked, None)
+
+
+def _is_free(parents: Mapping[int, Sequence[int]], asked: Comparison) -> bool:
+    """Whether a number may be compared so, beside those that are: a difference only where the sum no longer may be."""
+    if asked.own in parents or any(hangs_on(parents, parent, asked.own) for parent in asked.parents):
+        return False
+    return asked.sides.how != DIFFERENCE or asked.others[0] in parents
+
+
+def _refines(asked: Comparison, known: Comparison, parents: Mapping[int, Sequence[int]]) -> bool:
+    """Whether a number is held against more parts than it was, as a day against another one and the days between.
+
+    Or against the same, but more finely.
+    """
+    others = {own: of_own for own, of_own in parents.items() if own != asked.own}
+    is_as_fine = known.scales == SIGNS == asked.scales or (known.scales != SIGNS and asked.scales == POWERS)
+    has_more = is_as_fine and asked.sides.how == SUM and set(known.others) < set(asked.others)
+    is_finer = known.scales != DETAILS and asked == known._replace(scales=SCALES[SCALES.index(known.scales) + 1])
+    return asked.own == known.own and (has_more or is_finer) and _is_free(others, asked)
+
+
+def _list_candidates(drafted: CoarseRows, compared: Sequence[int], records: float) -> Iterator[Comparison]:
+    """Comparisons of numbers that lie near each other in drafted rows, each by the columns that say most of it."""
+    encoded, coarsening = drafted
+    facts, groups = coarsening.attributes, coarsening.to_groups(encoded)
+    factors = [place for place, attribute in enumerate(facts) if attribute.unit == WHOLE and attribute.levels > 1]
+    places = sorted({*compared, *factors})
+    numbers = {place: Number.of(facts[place], facts[place].find_cells(encoded)) for place in places}
+    search = Search(facts=facts, sizes=coarsening.sizes, compared=compared, drafted=numbers)
+    most = int(np.clip(_MOST_COUNTED / (_COLUMNS * max(1.0, records)), 1, _CANDIDATES))
+    nearest = search.find_nearest(most)
+    blind = [(sides, POWERS) for sides in search.list_later(nearest)]
+    blind += [(sides, SIGNS) for sides in search.list_sums(_BLIND)]
+    counted = dict.fromkeys(each for each in blind if each[0] not in nearest)
+    yield from (
+        Comparison(sides, ALL, scales) for sides, scales in list(counted)[: int(_MOST_COUNTED / max(1.0, records))]
+    )
+    for sides in nearest:
+        gaps, rows = find_gaps(numbers, sides, facts)
+        strengths = np.full(len(facts), -1.0)
+        for by, size in enumerate(coarsening.sizes):
+            if by != sides.own:
+                cells = 3 * groups[rows, by].astype(np.int64) + np.sign(gaps) + 1
+                table = np.bincount(cells, minlength=3 * size).reshape(size, 3) / max(1, len(rows))
+                strengths[by] = np.abs(table - np.outer(table.sum(axis=1), table.sum(axis=0))).sum()
+        columns = np.argsort(-strengths, kind="stable")[: min(_COLUMNS, len(facts) - 1)]
+        # How far amounts lie apart goes by how large they are, and that of moments does not.
+        for scales in SCALES if facts[sides.own].is_moment else (SIGNS,):
+            yield from (Comparison(sides, by, scales) for by in (ALL, *np.sort(columns).tolist()))

@@ -1,0 +1,76 @@
+"""What noisy answers say of how numbers compare: the shares of rows of each kind of gap, in each group of a column.
+
+Privacy: post-processing of releases.
+"""
+
+import math
+
+import numpy as np
+
+from dpwgan.marginals.answers.denoising import draw_towards
+from dpwgan.marginals.selection.comparisons import Counts, Shares, split
+from dpwgan.marginals.simplex import project_on_simplex
+
+# Kinds are nobody's where noise of so many stddevs explains what is counted, the smallest ones, up to such a share.
+_LEAST_STDDEVS, _MOST_HIDDEN = 3.0, 0.15
+# What chance adds to squares of counts is their number times the noise's variance, and so many stddevs of that.
+_CHANCE = 4.0
+
+
+def find_shares(noisy: Counts, expected: Counts, *, stddev: float) -> Shares:
+    """The shares in each group, drawn towards those of all groups together where noise explains the difference.
+
+    Those of all groups are drawn towards expected ones in the same way: an answer that is noise says nothing.
+    Shapes: `noisy` and `expected` (groups, width).
+    """
+    totals, of_all = expected.sum(axis=1), expected.sum(axis=0)
+    wanted = _leave_chance(noisy.sum(axis=0), of_all, stddev=stddev * math.sqrt(len(noisy)))
+    if not np.array_equal(wanted, of_all):
+        wanted = _hide(wanted, total=totals.sum(), least=_LEAST_STDDEVS * stddev * math.sqrt(len(noisy)))
+    # Of each group as few rows move as lead from what was expected of all to what is wanted.
+    stay = expected * np.minimum(wanted / np.maximum(of_all, 1e-9), 1.0)
+    come = np.maximum(wanted - of_all, 0.0)
+    centre = stay + np.outer(totals - stay.sum(axis=1), come / max(1e-9, come.sum()))
+    drawn = np.maximum(_leave_chance(noisy, centre, stddev=stddev), 0.0)
+    drawn[drawn.sum(axis=1) <= 0] = wanted if wanted.any() else 1.0
+    shares: Shares = (drawn / drawn.sum(axis=1, keepdims=True)).astype(np.float32)
+    return shares
+
+
+def find_parts(noisy: Counts, expected: Counts, *, stddev: float, are_of_one: bool) -> Shares:
+    """The shares in each group, as many of each kind told apart less finely as was expected, or all of one.
+
+    Shapes: `noisy` and `expected` (groups, width).
+    """
+    wholes = split(expected)
+    masses = np.stack([own.sum(axis=1) for own in wholes])
+    if are_of_one:
+        largest = masses.sum(axis=1).argmax()
+        masses = np.where(np.arange(len(masses))[:, np.newaxis] == largest, masses.sum(axis=0), 0.0)
+    parts = [
+        mass[:, np.newaxis] * (find_shares(counts, own, stddev=stddev) if mass.any() else np.ones(own.shape))
+        for mass, counts, own in zip(masses, split(noisy), wholes, strict=True)
+    ]
+    found = np.concatenate(parts, axis=1)
+    found[found.sum(axis=1) <= 0] = 1.0
+    shares: Shares = (found / found.sum(axis=1, keepdims=True)).astype(np.float32)
+    return shares
+
+
+def _leave_chance(noisy: Counts, expected: Counts, *, stddev: float) -> Counts:
+    """Noisy counts drawn towards expected ones, the more the less of what all are off is more than chance explains."""
+    errors, chance = noisy - expected, stddev**2 * (noisy.size + _CHANCE * math.sqrt(2.0 * noisy.size))
+    unexplained = max(0.0, float(np.square(errors).sum()) - chance)
+    spread = expected * min(1.0, math.sqrt(unexplained / max(1e-9, float(np.square(expected).sum()))))
+    return expected + draw_towards(errors + spread, spread, stddev=stddev) - spread
+
+
+def _hide(counts: Counts, *, total: float, least: float) -> Counts:
+    """Counts of so many rows in all, where the smallest kinds, up to a share, are nobody's if they hold few rows."""
+    most = min(total, np.maximum(counts, 0.0).sum())
+    counts = project_on_simplex(counts, np.ones(len(counts)), total=max(1.0, most))
+    rising = np.argsort(counts, kind="stable")
+    is_hidden = (counts[rising] < least) & (np.cumsum(counts[rising]) <= _MOST_HIDDEN * counts.sum())
+    counts[rising[is_hidden]] = 0.0
+    hidden: Counts = counts * (total / counts.sum())
+    return hidden

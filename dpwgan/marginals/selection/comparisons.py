@@ -1,0 +1,370 @@
+"""Numbers that compare with others of their row, their sums and products, as often as they should.
+
+Within a group each number is drawn by itself. So numbers are drawn again, within their groups where that is enough,
+until as many as should be are below others, the same, or above, and as far
+(`dpwgan.marginals.selection.comparison_questions` asks for that).
+Privacy: post-processing of released shares.
+"""
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.marginals.layout import Attribute
+from dpwgan.marginals.named_arrays import find_arrays, name_array
+from dpwgan.marginals.one_way.coarsening import AttributeGroups, Coarsening, CoarseRows
+from dpwgan.marginals.selection.hanging import hangs_on, put_in_order
+from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.schema import DAYS
+
+Counts = npt.NDArray[np.float64]
+Shares = npt.NDArray[np.float32]
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+MOST_PARTS = 4
+"""The most numbers whose sum another one is held against."""
+
+ALL = -1
+"""In place of a column: rows are counted together."""
+
+SUM, DIFFERENCE, PRODUCT = "sum", "difference", "product"
+"""How the other side is made. Of a difference all others are taken from the first number."""
+
+_JOIN: dict[str, Callable[[Sequence[Integers]], Integers]] = {
+    SUM: lambda values: np.sum(values, axis=0),
+    DIFFERENCE: lambda values: values[0] - np.sum(values[1:], axis=0),
+    PRODUCT: lambda values: np.prod(values, axis=0),
+}
+# What is counted is smaller than this: 64 bits hold it, and the gap of two such.
+_LARGEST = 1 << 61
+
+
+def _list_bounds(parts: int) -> Integers:
+    """The least gap of each kind, rising, where powers of two below 2^24 are cut into so many parts, or each gap."""
+    ends = [np.arange(parts, 2 * parts) << halvings for halvings in range(24 - parts.bit_length() + 1)]
+    return np.concatenate([np.arange(1, parts), *ends])
+
+
+_BOUNDS = {len(bounds): bounds for bounds in (np.ones(1, np.int64), *map(_list_bounds, (1, 32, 256)))}
+
+SCALES = SIGNS, POWERS, PARTS, DETAILS = tuple(_BOUNDS)
+"""How finely gaps are told apart: so many kinds on either side. By their sign alone; by powers of two; by parts of
+these, each gap by itself up to 63; by parts of the parts, each by itself up to 511."""
+
+# How often numbers on the wrong side are drawn again.
+_TRIES = 10
+
+
+class Sides(NamedTuple):
+    """A number, and what it is held against: the sum or difference of others, or the product of two.
+
+    All is counted in the number's own steps: of cents and whole amounts in cents.
+    """
+
+    own: int
+    others: tuple[int, ...]
+    how: str = SUM
+
+    def find_factors(self, facts: Sequence[Attribute]) -> tuple[int, ...]:
+        """How many of the number's own steps a step of each of the others is; 0 where it is no whole number of them."""
+        own, others = facts[self.own].steps, [facts[place].steps for place in self.others]
+        if self.how == PRODUCT:
+            # A product is scaled once.
+            made = math.prod(others)
+            return (own // made if own % made == 0 else 0, *[1] * (len(others) - 1))
+        return tuple(own // steps if own % steps == 0 else 0 for steps in others)
+
+    def is_countable(self, facts: Sequence[Attribute]) -> bool:
+        """Whether 64 bits hold both sides, and what they are made of, in the number's own steps."""
+        factors = self.find_factors(facts)
+        sizes = [factor * _find_reach(facts[place]) for factor, place in zip(factors, self.others, strict=True)]
+        largest = math.prod(sizes) if self.how == PRODUCT else sum(sizes)
+        return all(factors) and max(largest, _find_reach(facts[self.own])) < _LARGEST
+
+    def join(self, values: Sequence[Integers], facts: Sequence[Attribute]) -> Integers:
+        """The sum of the others, or what else is made of them, in the number's own steps. Shapes: (n,) each."""
+        scaled = [factor * each for factor, each in zip(self.find_factors(facts), values, strict=True)]
+        joined: Integers = _JOIN[self.how](scaled)
+        return joined
+
+
+class Comparison(NamedTuple):
+    """What is held against what, the column by whose groups that is counted, or `ALL`, and how finely it is."""
+
+    sides: Sides
+    by: int = ALL
+    scales: int = SIGNS
+
+    @property
+    def width(self) -> int:
+        """How many kinds of gaps are told apart: those below, none, those above."""
+        return 2 * self.scales + 1
+
+    @property
+    def own(self) -> int:
+        """The attribute whose number is compared."""
+        return self.sides.own
+
+    @property
+    def others(self) -> tuple[int, ...]:
+        """Those that it is held against."""
+        return self.sides.others
+
+    @property
+    def parents(self) -> tuple[int, ...]:
+        """The attributes that the number hangs on."""
+        return self.others if self.by == ALL else (*self.others, self.by)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparisons:
+    """How often numbers are below others, the same or above, and how far. Privacy: released numbers alone.
+
+    `shares`: of each group of a comparison's column the shares of rows where all numbers are there. No number is
+    compared twice, or hangs on itself by way of others. Shapes: (groups, width).
+    """
+
+    shares: Mapping[Comparison, Shares] = field(default_factory=dict)
+
+    def pack(self) -> dict[str, npt.NDArray[Any]]:
+        """All of it as arrays by name."""
+        return {
+            name_array(asked.sides.how, asked.own, asked.by, *asked.others): shares
+            for asked, shares in self.shares.items()
+        }
+
+    @classmethod
+    def unpack(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> "Comparisons":
+        """Takes what `pack` gave, among others."""
+        found = {}
+        for how, (own, by, *others), shares in find_arrays(arrays, *_JOIN):
+            found[Comparison(Sides(own, tuple(others), how), by, shares.shape[-1] // 2)] = shares
+        return cls(found)
+
+    def is_sound(self, coarsening: Coarsening) -> bool:
+        """Whether they fit the groups."""
+        facts, sizes = dict(enumerate(coarsening.attributes)), {ALL: 1, **dict(enumerate(coarsening.sizes))}
+        parents = find_parents(self.shares)
+        return len(parents) == len(self.shares) and all(
+            (len(asked.others) == 2 if asked.sides.how == PRODUCT else 1 <= len(asked.others) <= MOST_PARTS)
+            and all(place in facts and facts[place].unit for place in (asked.own, *asked.others))
+            and asked.sides.is_countable(coarsening.attributes)
+            and not any(hangs_on(parents, place, asked.own) for place in asked.parents)
+            and asked.scales in _BOUNDS
+            and shares.shape == (sizes.get(asked.by), asked.width)
+            and bool(np.all(shares >= 0) and np.allclose(shares.sum(axis=1), 1.0, atol=1e-3))
+            for asked, shares in self.shares.items()
+        )
+
+    def redraw(
+        self,
+        encoded: EncodedTable,
+        coarsening: Coarsening,
+        *,
+        rng: np.random.Generator,
+        kept: Collection[int] = (),
+    ) -> None:
+        """Draws numbers again, so that they compare as often as the shares have it.
+
+        Those of `kept` attributes as they are, unless they are what is compared.
+        """
+        parents, facts, parts = find_parents(self.shares), coarsening.attributes, coarsening.parts
+        known = set(kept)
+        by_own = {asked.own: asked for asked in self.shares}
+        for asked in map(by_own.__getitem__, put_in_order(parents)):
+            own, shares = facts[asked.own], self.shares[asked].astype(np.float64)
+            cells = {place: facts[place].find_cells(encoded) for place in (asked.own, *asked.others)}
+            rows = np.flatnonzero(np.logical_and.reduce([cells[place] >= facts[place].codes for place in cells]))
+            by = find_groups(CoarseRows(encoded, coarsening), asked.by)[rows]
+            # Parts that nothing else hangs on, or was made to hang on, may be drawn again as well.
+            free = [place for place in asked.others if place not in known and place not in parents]
+            _draw_near(cells, asked, rows[shares[by, asked.scales] > 0.5], free=free, coarsening=coarsening, rng=rng)
+            old, wanted = cells[asked.own][rows], _find_wanted(cells, asked, facts)[rows]
+            cells[asked.own][rows] = _settle(old, wanted, by, shares, part=parts[asked.own], own=own, rng=rng)
+            for place in (asked.own, *free):
+                facts[place].put_cells(cells[place], into=encoded)
+            known |= cells.keys()
+
+
+def find_parents(asked: Mapping[Comparison, Any]) -> dict[int, tuple[int, ...]]:
+    """What each compared number hangs on."""
+    return {comparison.own: comparison.parents for comparison in asked}
+
+
+def _find_reach(attribute: Attribute) -> int:
+    """More than any number of an attribute, in steps from its origin."""
+    return abs(attribute.origin) + attribute.cells + 1
+
+
+class Number(NamedTuple):
+    """An attribute's numbers, in levels from its origin, and where there is one. Shapes: (n,) each."""
+
+    values: Integers
+    is_there: Flags
+
+    @classmethod
+    def of(cls, attribute: Attribute, cells: Integers) -> "Number":
+        """Those of cells."""
+        return cls(cells - (attribute.codes + attribute.origin), cells >= attribute.codes)
+
+
+def find_groups(rows: CoarseRows, by: int, chunk: slice = slice(None)) -> Integers:
+    """The group of every row in a column; one group where rows are counted together. Shapes: (n,)."""
+    return np.zeros(len(rows.encoded.codes[chunk]), np.int64) if by == ALL else rows.find_groups(by, chunk)
+
+
+def find_gaps(numbers: Mapping[int, Number], sides: Sides, facts: Sequence[Attribute]) -> tuple[Integers, Integers]:
+    """How far a number lies above the other side, and in which rows: those that have all numbers. Shapes: (m,) each."""
+    rows = np.flatnonzero(np.logical_and.reduce([numbers[place].is_there for place in (sides.own, *sides.others)]))
+    others = sides.join([numbers[place].values[rows] for place in sides.others], facts)
+    return numbers[sides.own].values[rows] - others, rows
+
+
+def tell_apart(gaps: Integers, scales: int) -> Integers:
+    """Numbers the kind of each gap: 0 for those farthest below, `scales` for none. Shapes: (n,)."""
+    kinds: Integers = scales + np.sign(gaps) * np.searchsorted(_BOUNDS[scales], np.abs(gaps), side="right")
+    return kinds
+
+
+def split(table: Counts) -> list[Counts]:
+    """A table of kinds as one of each kind that is told apart less finely. Shapes: (n, 2 * scales + 1)."""
+    bounds = _BOUNDS[table.shape[1] // 2]
+    coarser = SCALES[SCALES.index(len(bounds)) - 1]
+    kinds = tell_apart(np.concatenate([-bounds[::-1], [0], bounds]), coarser)
+    return np.split(table, np.flatnonzero(np.diff(kinds)) + 1, axis=1)
+
+
+def _find_wanted(cells: Mapping[int, Integers], asked: Comparison, facts: Sequence[Attribute]) -> Integers:
+    """The cell that a number has where both sides are the same, be it one of its own or not. Shapes: (n,)."""
+    values = [Number.of(facts[place], cells[place]).values for place in asked.others]
+    return asked.sides.join(values, facts) + (facts[asked.own].codes + facts[asked.own].origin)
+
+
+def _are_near(wanted: Integers, groups: npt.NDArray[np.int32], *, part: AttributeGroups, own: Attribute) -> Flags:
+    """Whether cells are of these groups. Shapes: (n,)."""
+    legal = np.clip(wanted, own.codes, own.cells - 1)
+    near: Flags = (legal == wanted) & (part.find_groups(legal) == groups)
+    return near
+
+
+def _draw_near(
+    cells: Mapping[int, Integers],
+    asked: Comparison,
+    rows: Integers,
+    *,
+    free: Sequence[int],
+    coarsening: Coarsening,
+    rng: np.random.Generator,
+) -> None:
+    """Draws parts of some rows again within their groups, in place, where both sides are then of one group."""
+    facts, parts = coarsening.attributes, coarsening.parts
+    own, part = facts[asked.own], parts[asked.own]
+    groups = {place: parts[place].find_groups(cells[place]) for place in (asked.own, *free)}
+    for turn in range(_TRIES + 1 if free else 0):
+        drawn = {place: cells[place][rows] for place in asked.others}
+        if turn:
+            drawn |= {place: parts[place].draw_cells(groups[place][rows], rng=rng) for place in free}
+        near = _are_near(_find_wanted(drawn, asked, facts), groups[asked.own][rows], part=part, own=own)
+        for place in free:
+            cells[place][rows[near]] = drawn[place][near]
+        rows = rows[~near]
+
+
+def _settle(
+    cells: Integers,
+    wanted: Integers,
+    by: Integers,
+    shares: Counts,
+    *,
+    part: AttributeGroups,
+    own: Attribute,
+    rng: np.random.Generator,
+) -> Integers:
+    """Draws cells again so that their gaps from the wanted ones are of each kind as often as they should.
+
+    Those that are wanted first, of rows that need not leave their group for it; then others, as chance has them within
+    their groups; then by gaps of the kinds that are lacking, within groups as long as that can be.
+    Shapes: `cells`, `wanted` and `by`, a group, (n,).
+    """
+    width, groups, settled = shares.shape[1], part.find_groups(cells), cells.copy()
+    scales = width // 2
+    of_all = np.bincount(by, minlength=len(shares))[:, np.newaxis]
+    ends = np.minimum(np.floor(np.cumsum(shares, axis=1) * of_all + rng.random((len(shares), 1))), of_all)
+    ends[:, -1:] = of_all
+    lacking = np.diff(ends, axis=1, prepend=0.0).astype(np.int64)
+    rest, leaving = np.arange(len(cells)), None
+
+    def take(drawn: Integers, is_hit: Flags | bool) -> None:
+        """Settles rows of the rest for what was drawn, as many of each kind as are lacking."""
+        nonlocal rest
+        hits = rng.permutation(np.flatnonzero(is_hit & (drawn >= own.codes) & (drawn < own.cells)))
+        kinds = width * by[rest[hits]] + tell_apart(drawn[hits] - wanted[rest[hits]], scales)
+        chosen = _choose_first(kinds, lacking.ravel())
+        hits, kinds = hits[chosen], kinds[chosen]
+        settled[rest[hits]] = drawn[hits]
+        lacking.ravel()[:] -= np.bincount(kinds, minlength=lacking.size)
+        is_left = np.ones(len(rest), np.bool_)
+        is_left[hits] = False
+        rest = rest[is_left]
+
+    def are_likely(drawn: Integers) -> Flags | bool:
+        """Whether days are such as others are: a day of the week that is seldom one is as seldom taken."""
+        if own.unit != DAYS:
+            return True
+        likely: Flags = rng.random(len(drawn)) < part.find_odds(np.clip(drawn, own.codes, own.cells - 1))
+        return likely
+
+    take(wanted, cells == wanted)
+    take(wanted[rest], _are_near(wanted[rest], groups[rest], part=part, own=own) & are_likely(wanted[rest]))
+    for turn in range(4 * _TRIES):
+        if not len(rest):
+            break
+        if turn < _TRIES:
+            drawn = part.draw_cells(groups[rest], rng=rng) if turn else cells[rest]
+            take(drawn, drawn != wanted[rest])
+            continue
+        # Each row is given a kind that its group lacks: there are as many of these as rows are left.
+        rest = rest[np.lexsort((rng.random(len(rest)), by[rest]))]
+        kinds = np.repeat(np.arange(lacking.size), lacking.ravel())
+        drawn = wanted[rest] + _draw_gaps(kinds % width - scales, settled - wanted, scales=scales, rng=rng)
+        if turn < 2 * _TRIES:
+            take(drawn, _are_near(drawn, groups[rest], part=part, own=own) & are_likely(drawn))
+            continue
+        # Who leaves a group makes room there for another: the column by itself stays as it was, but for exact sums and
+        # the last few rows.
+        leaving = rest if leaving is None else leaving
+        room = np.bincount(groups[leaving], minlength=part.size)
+        room -= np.bincount(part.find_groups(settled[np.setdiff1d(leaving, rest)]), minlength=part.size)
+        is_hit = drawn == wanted[rest]
+        mixed = rng.permutation(len(rest))
+        is_hit[mixed[_choose_first(part.find_groups(np.clip(drawn[mixed], own.codes, own.cells - 1)), room)]] = True
+        take(drawn, (is_hit & are_likely(drawn)) | (turn >= 3 * _TRIES))
+    return settled
+
+
+def _choose_first(kinds: npt.NDArray[np.integer[Any]], most: Integers) -> Integers:
+    """The places of the first of each kind, so many at most, kind by kind. Shapes: (n,), `most` (kinds,)."""
+    order = np.argsort(kinds, kind="stable")
+    counts = np.bincount(kinds, minlength=len(most))
+    before = np.arange(len(kinds)) - (np.cumsum(counts) - counts)[kinds[order]]
+    chosen: Integers = order[before < most[kinds[order]]]
+    return chosen
+
+
+def _draw_gaps(kinds: Integers, others: Integers, *, scales: int, rng: np.random.Generator) -> Integers:
+    """Draws a gap of each kind: all of one alike, and as large as some of the `others` where signs are all.
+
+    Shapes: `kinds` (n,), below 0 for those below.
+    """
+    bounds = np.append(_BOUNDS[scales], 2 * _BOUNDS[scales][-1])
+    least, end = (bounds[np.maximum(np.abs(kinds) - last, 0)] for last in (1, 0))
+    sizes = least + (rng.random(len(kinds)) * (end - least)).astype(np.int64)
+    if scales == SIGNS and others.any():
+        sizes = rng.choice(np.abs(others[others != 0]), len(kinds))
+    gaps: Integers = np.sign(kinds) * sizes
+    return gaps

@@ -1,0 +1,210 @@
+"""Which days of the week go with what else a row says: asked for beside groups of days, which do not show it.
+
+Offices take no appointments on Sundays, and emergencies come on all days. Groups are runs of days, so whether a row's
+day is a Sunday would be chance. So it is asked how many rows have each kind of day by another column's groups, and rows
+of a group of days trade these accordingly.
+Privacy: rows are read by `Questions`, for selections and answers alone; the rest is post-processing.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.marginals.answers.denoising import denoise, take_sums
+from dpwgan.marginals.draws import find_lifts, trade_cells
+from dpwgan.marginals.groups import Edge
+from dpwgan.marginals.layout import Attribute
+from dpwgan.marginals.named_arrays import find_arrays, name_array
+from dpwgan.marginals.one_way.coarsening import AttributeGroups, Coarsening, CoarseRows
+from dpwgan.marginals.one_way.day_kinds import DAY_KINDS, NO_PLACES, DayKinds, find_day_kinds
+from dpwgan.marginals.selection.questions import Questions
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.rows import Rows, Sum
+from dpwgan.table.storage import cut, let_go
+
+Counts = npt.NDArray[np.float64]
+Lifts = npt.NDArray[np.float32]
+Integers = npt.NDArray[np.int64]
+
+MOST_COLUMNS = 5
+"""By so many other columns the days of one date are told apart at most."""
+
+DRAFTED_ROWS = 100_000
+"""Of how many rows of the fitted codes it is seen what is to be expected: chance in them passes into lifts."""
+
+# Days that are as many at least are worth telling apart.
+_LEAST_DAYS = 14
+# An answer is more than noise where squares of what it is off are so many stddevs more than noise has.
+_TOLD = 4.0
+
+_KIND = "days"
+
+
+@dataclass(frozen=True, eq=False)
+class DayLifts:
+    """How rows of a group share its days, by other columns. Privacy: released numbers alone.
+
+    `lifts`: of a date and another attribute, in the order in which they were asked for, how many times as many rows of
+    each of the other's groups have each kind of day as would by what was asked for before.
+    Shapes: (groups, DAY_KINDS).
+    """
+
+    lifts: Mapping[Edge, Lifts] = field(default_factory=dict)
+
+    @property
+    def dates(self) -> frozenset[int]:
+        """The attributes whose days are told apart."""
+        return frozenset(own for own, _ in self.lifts)
+
+    def pack(self) -> dict[str, npt.NDArray[Any]]:
+        """All of it as arrays by name."""
+        return {name_array(_KIND, *pair): lifts for pair, lifts in self.lifts.items()}
+
+    @classmethod
+    def unpack(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> "DayLifts":
+        """Takes what `pack` gave, among others."""
+        return cls({(own, other): lifts for _, (own, other), lifts in find_arrays(arrays, _KIND)})
+
+    def is_sound(self, coarsening: Coarsening) -> bool:
+        """Whether they fit the groups."""
+        dates, sizes = find_dates(coarsening.attributes), dict(enumerate(coarsening.sizes))
+        return all(
+            own in dates and own != other and lifts.shape == (sizes.get(other), DAY_KINDS) and bool(np.all(lifts > 0))
+            for (own, other), lifts in self.lifts.items()
+        )
+
+    def redraw(self, encoded: EncodedTable, coarsening: Coarsening, *, rng: np.random.Generator) -> None:
+        """Has rows trade days within their groups, so that kinds of days go with other columns."""
+        for own in sorted(self.dates):
+            facts, part = coarsening.attributes[own], coarsening.parts[own]
+            cells = facts.find_cells(encoded)
+            rows, groups = np.flatnonzero(cells >= facts.codes), part.find_groups(cells).astype(np.int64)
+            lifts, conditions = np.ones((1, DAY_KINDS)), np.zeros(len(cells), np.int64)
+            for (date, other), by in self.lifts.items():
+                if date == own:
+                    found = CoarseRows(encoded, coarsening).find_groups(other)
+                    met, conditions = np.unique(conditions * len(by) + found, return_inverse=True)
+                    lifts = lifts[met // len(by)] * by[met % len(by)]
+            kinds = _find_kinds(facts, part, cells)
+            cells[rows] = trade_cells(cells[rows], groups[rows], kinds[rows], conditions[rows], lifts, rng=rng)
+            facts.put_cells(cells, into=encoded)
+
+
+def find_dates(attributes: Sequence[Attribute]) -> tuple[int, ...]:
+    """The attributes that are days of the calendar. Privacy: of public facts alone."""
+    days = {place: facts.levels for place, facts in enumerate(attributes) if facts.first_day is not None}
+    return tuple(place for place, levels in days.items() if levels >= _LEAST_DAYS)
+
+
+def _find_kinds(facts: Attribute, part: AttributeGroups, cells: Integers) -> Integers:
+    """The kind of day of each cell, and one more for what is missing. Shapes: (n,).
+
+    Places in the month are kinds where released counts tell them from other days.
+    """
+    places = part.odds.places if isinstance(part.odds, DayKinds) else NO_PLACES
+    kinds = find_day_kinds(cells - facts.codes, first_day=-facts.origin, places=places)
+    return np.where(cells < facts.codes, DAY_KINDS, kinds)
+
+
+def _count(rows: CoarseRows, pairs: Sequence[Edge]) -> Counts:
+    """How many rows of each other attribute's groups have each kind of day, pair after pair, in one vector."""
+    encoded, coarsening = rows
+    facts, parts, width = coarsening.attributes, coarsening.parts, DAY_KINDS + 1
+    found = [np.zeros(coarsening.sizes[other] * width) for _, other in pairs]
+    for chunk in cut(encoded.records):
+        kinds = {own: _find_kinds(facts[own], parts[own], facts[own].find_cells(encoded, chunk)) for own, _ in pairs}
+        groups = {other: rows.find_groups(other, chunk) for _, other in pairs}
+        let_go(encoded.codes, encoded.numbers)
+        for (own, other), total in zip(pairs, found, strict=True):
+            total += np.bincount(groups[other] * width + kinds[own], minlength=len(total))
+    return np.concatenate([total.reshape(-1, width)[:, :DAY_KINDS].ravel() for total in found])
+
+
+DAY_COUNTS = Sum[CoarseRows]("kinds of days", lambda rows, pairs, array: _count(rows, pairs))
+"""How many rows have each kind of day, by groups of other columns, in one vector."""
+
+
+def pose_day_questions(rows: Rows[CoarseRows], *, dates: Sequence[int], ledger: Ledger) -> Questions[Edge]:
+    """By which other column the days of a date may be told apart: each date beside each other attribute.
+
+    Privacy: a record adds 1 to one count of a pair at most, as `Questions` has it.
+    """
+    coarsening = rows.own.coarsening
+    pairs = [(own, other) for own in dates for other in range(len(coarsening.sizes)) if own != other]
+    shapes = {pair: (coarsening.sizes[pair[1]], DAY_KINDS) for pair in pairs}
+    ordered = {pair for pair in pairs if coarsening.attributes[pair[1]].ordered}
+    return Questions(shapes, lambda: rows.sum(DAY_COUNTS, argument=pairs), ledger=ledger, ordered=ordered)
+
+
+def ask_for_first_day(questions: Questions[Edge], coarsening: Coarsening, *, records: float) -> DayLifts:
+    """Asks once, by which column days are told apart best: none where noise explains the answer, so that no more need
+    be asked.
+
+    What is expected is that days and other columns have nothing to do with each other.
+    Privacy: a selection and an answer of `questions`; the rest is made of releases.
+    """
+    dates = {own for own, _ in questions.candidates}
+    kinds = {own: _share_kinds(coarsening.attributes[own], coarsening.parts[own]) for own in dates}
+    expected = {
+        (own, by): records * np.outer(coarsening.probabilities[by], kinds[own]) for own, by in questions.candidates
+    }
+    pair, answer = questions.ask(expected)
+    # Sums over either are those of one-ways, which are known less exactly than noise of the answer has it.
+    variance, free = questions.stddev**2, (len(answer) - 1) * (DAY_KINDS - 1)
+    unexplained = np.square(answer - take_sums(answer, expected[pair])).sum() - variance * free
+    if unexplained < _TOLD * variance * math.sqrt(2.0 * free):
+        return DayLifts()
+    return DayLifts({pair: _lift(answer, expected[pair], coarsening.attributes[pair[1]], stddev=questions.stddev)})
+
+
+def ask_for_day_lifts(
+    questions: Questions[Edge],
+    drafted: CoarseRows,
+    *,
+    known: DayLifts,
+    but: Collection[int],
+    records: float,
+    times: int,
+    rng: np.random.Generator,
+) -> DayLifts:
+    """Asks, so many `times`, by which other column the days of a date are told apart best: a selection, an answer.
+
+    `drafted` rows are of the fitted codes: what is expected, once they trade days by what is `known` and was asked
+    before. `but` are attributes that are drawn again afterwards: they are not told apart, nor others by them.
+    Privacy: as `ask_for_first_day`.
+    """
+    every = [pair for pair in questions.candidates if not {*pair}.intersection(but)]
+    lifts = {pair: by for pair, by in known.lifts.items() if pair in every}
+    for _ in range(times):
+        many = Counter(own for own, _ in lifts)
+        left = [pair for pair in every if pair not in lifts and many[pair[0]] < MOST_COLUMNS]
+        if not left:
+            break
+        drawn = drafted.copy()
+        DayLifts(lifts).redraw(*drawn, rng=rng)
+        expected = questions.split(_count(drawn, questions.candidates) * (records / drafted.encoded.records))
+        pair, answer = questions.ask({pair: expected[pair] for pair in left})
+        facts = drafted.coarsening.attributes[pair[1]]
+        lifts[pair] = _lift(answer, expected[pair], facts, stddev=questions.stddev)
+    return DayLifts(lifts)
+
+
+def _share_kinds(facts: Attribute, part: AttributeGroups) -> Counts:
+    """The share of rows that have each kind of day. Shapes: (DAY_KINDS,). Privacy: post-processing of one-ways."""
+    cells = np.arange(facts.cells)
+    groups = part.find_groups(cells)
+    shares = (part.probabilities / np.bincount(groups))[groups] * part.find_odds(cells)
+    found = np.bincount(_find_kinds(facts, part, cells), shares, minlength=DAY_KINDS + 1)
+    return found[:DAY_KINDS].astype(np.float64)
+
+
+def _lift(answer: Counts, expected: Counts, other: Attribute, *, stddev: float) -> Lifts:
+    """How many times as many rows as were expected an answer has, but for what noise explains."""
+    means, _ = denoise(answer, expected, stddev=stddev, ordered=[other.ordered, False])
+    return find_lifts(means, expected)
