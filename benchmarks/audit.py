@@ -31,7 +31,7 @@ from dpwgan.audit.canaries.watch import add_canaries  # noqa: E402
 from dpwgan.audit.canaries.white_box import audit_releases  # noqa: E402
 from dpwgan.privacy.noise_source import NoiseSource  # noqa: E402
 from dpwgan.table.encoder import TableEncoder  # noqa: E402
-from dpwgan.table.reader import open_table  # noqa: E402
+from dpwgan.table.files.reader import open_table  # noqa: E402
 from dpwgan.table.specs import read_specs  # noqa: E402
 from tests.audit.canaries.broken import CLIPS, SOURCES, Bootstrap, broken_clip  # noqa: E402
 

@@ -37,10 +37,10 @@ from dpwgan.marginals.groups import GroupLayout  # noqa: E402
 from dpwgan.marginals.one_way.merging import coarsen  # noqa: E402
 from dpwgan.marginals.one_way.one_ways import plan_one_ways  # noqa: E402
 from dpwgan.table.encoder import TableEncoder  # noqa: E402
-from dpwgan.table.reader import open_table  # noqa: E402
+from dpwgan.table.files.reader import open_table  # noqa: E402
+from dpwgan.table.files.writer import write_table  # noqa: E402
 from dpwgan.table.specs import read_specs  # noqa: E402
 from dpwgan.table.storage import cut  # noqa: E402
-from dpwgan.table.writer import write_table  # noqa: E402
 from tests.marginals.tables import measure_one_ways  # noqa: E402
 
 GOAL_OF_CSV = "<= 1.3"

@@ -35,7 +35,7 @@ import polars as pl  # noqa: E402
 from dpwgan.app.api import Synthesizer  # noqa: E402
 from dpwgan.evaluate.marginals import draw_column_sets, measure_agreement, score_kway  # noqa: E402
 from dpwgan.evaluate.tables import read_tables  # noqa: E402
-from dpwgan.table.forms import list_forms  # noqa: E402
+from dpwgan.table.units.forms import list_forms  # noqa: E402
 
 UNIT = "whose row"
 

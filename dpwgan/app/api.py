@@ -45,13 +45,13 @@ from dpwgan.settings import declared
 from dpwgan.table import frames
 from dpwgan.table.codebook import read_codebook
 from dpwgan.table.encoder import TableEncoder
+from dpwgan.table.files.stream import read_public
 from dpwgan.table.rows import serve
 from dpwgan.table.saved import reading_saved
 from dpwgan.table.schema import Schema
 from dpwgan.table.source import SourceTable, make_table
 from dpwgan.table.specs import parse_specs, read_specs
-from dpwgan.table.stream import read_public
-from dpwgan.table.units import read_units
+from dpwgan.table.units.units import read_units
 from dpwgan.table.workers import Team
 
 if TYPE_CHECKING:

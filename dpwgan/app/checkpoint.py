@@ -23,7 +23,7 @@ from dpwgan.app.folders import create_file, read_file, refuse_shared
 from dpwgan.errors import DpwganError, InputError, OutputError, TransferError, UsageError, say_why
 from dpwgan.privacy.events import Event, read_event
 from dpwgan.privacy.journal import Arrays, Journal
-from dpwgan.table.places import sync
+from dpwgan.table.files.places import sync
 from dpwgan.table.saved import DAMAGES
 
 FORMAT = 2

@@ -20,7 +20,7 @@ from dpwgan.app.interruption import complete
 from dpwgan.app.logs import print_out
 from dpwgan.app.progress import show_stages
 from dpwgan.errors import UsageError, suggest
-from dpwgan.table.parts import list_parts
+from dpwgan.table.files.parts import list_parts
 from dpwgan.version import __version__
 
 # Each command with its package, whose cli.py is loaded when the command is asked for.
@@ -89,7 +89,7 @@ class Command:
             os.environ["OMP_NUM_THREADS"] = str(threads)
 
         def work() -> None:
-            from dpwgan.table.writer import check_writable  # here, because --help is without
+            from dpwgan.table.files.writer import check_writable  # here, because --help is without
 
             for path in written:
                 check_writable(path)
@@ -165,7 +165,7 @@ def write_json(path: str, document: Mapping[str, Any]) -> None:
 
     Raises: OutputError, TransferError.
     """
-    from dpwgan.table.writer import write_bytes
+    from dpwgan.table.files.writer import write_bytes
 
     text = json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
     write_bytes(path, text.encode(), private=True)

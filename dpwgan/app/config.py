@@ -18,8 +18,8 @@ from dpwgan.methods.registry import METHODS, make_settings, takes_public
 from dpwgan.privacy.budget import check_delta, check_epsilon
 from dpwgan.settings import ENVIRONMENT_PREFIX, Setting, Settings, again, check_values, declared, read_number, setting
 from dpwgan.table.cluster import Cluster
-from dpwgan.table.parts import list_parts
-from dpwgan.table.stream import read_public
+from dpwgan.table.files.parts import list_parts
+from dpwgan.table.files.stream import read_public
 
 # The headings of --help, in its order; those of the methods' own settings come after.
 PRIVACY = "privacy"

@@ -7,7 +7,7 @@ from typing import Literal
 
 from dpwgan.errors import UsageError
 from dpwgan.settings import Settings, setting
-from dpwgan.table.places import goes_to_stream
+from dpwgan.table.files.places import goes_to_stream
 
 # Endings that promise another kind of file than is written: CSV for all names but .parquet and .npz.
 _OTHER_KINDS = (".xlsx", ".xls", ".ods", ".json", ".jsonl", ".tsv", ".feather", ".arrow", ".dta", ".sav", ".zip")

@@ -32,12 +32,12 @@ from dpwgan.privacy.unit_counts import SIZES_LABEL
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
-from dpwgan.table.forms import count_forms, find_possible
 from dpwgan.table.rows import Rows
 from dpwgan.table.saved import pack_model, unpack_model
 from dpwgan.table.schema import CategoricalColumn, Schema
 from dpwgan.table.source import SourceTable
-from dpwgan.table.units import Units, keep_rows
+from dpwgan.table.units.forms import count_forms, find_possible
+from dpwgan.table.units.units import Units, keep_rows
 from dpwgan.table.workers import Team
 from dpwgan.version import __version__, digest_code
 

@@ -1,7 +1,7 @@
 """What rows of one unit have in common: released once the model is there, whose rows say where groups are cut.
 
 Privacy: groups of a linked column are those of rows that the model draws, and public; one release counts rows of the
-table by them (`dpwgan.table.links.count_links`), and all else is made of its noisy counts.
+table by them (`dpwgan.table.units.links.count_links`), and all else is made of its noisy counts.
 """
 
 import json
@@ -23,11 +23,11 @@ from dpwgan.privacy.unit_counts import LINKS_LABEL
 from dpwgan.table.calendar import CalendarColumn
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.findings import Findings
-from dpwgan.table.forms import count_kinds, read_kinds
-from dpwgan.table.links import PairCells, choose_cells, choose_days, count_links, put_in_order
 from dpwgan.table.schema import CategoricalColumn, UnitColumn
 from dpwgan.table.source import SourceTable
-from dpwgan.table.units import Codes
+from dpwgan.table.units.forms import count_kinds, read_kinds
+from dpwgan.table.units.links import PairCells, choose_cells, choose_days, count_links, put_in_order
+from dpwgan.table.units.units import Codes
 
 Integers = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.float64]

@@ -38,14 +38,14 @@ from dpwgan.app.saved_model import check_model_folder
 from dpwgan.app.teamwork import agree_on_charges, do_together, gather_team, open_together
 from dpwgan.errors import InputError, OutputError
 from dpwgan.privacy.journal import Journal
-from dpwgan.table.arrays import measure_arrays
-from dpwgan.table.parts import list_parts
-from dpwgan.table.places import choose_passing_name, goes_to_stream, hold_place
-from dpwgan.table.reader import check_format, get_format, open_table
+from dpwgan.table.files.arrays import measure_arrays
+from dpwgan.table.files.parts import list_parts
+from dpwgan.table.files.places import choose_passing_name, goes_to_stream, hold_place
+from dpwgan.table.files.reader import check_format, get_format, open_table
+from dpwgan.table.files.writer import WrittenTable, check_writable, write_bytes, write_table
 from dpwgan.table.schema import Schema
 from dpwgan.table.source import SourceTable
 from dpwgan.table.specs import read_specs
-from dpwgan.table.writer import WrittenTable, check_writable, write_bytes, write_table
 
 
 def run(config: RunConfig) -> None:

@@ -29,9 +29,9 @@ from dpwgan.privacy.unit_counts import plan_links, plan_sizes
 from dpwgan.table.calendar import CalendarColumn
 from dpwgan.table.encoded import TableShape, lay_out_spans
 from dpwgan.table.encoder import TableEncoder
-from dpwgan.table.forms import list_forms
-from dpwgan.table.links import TURNS_OF_MOMENTS
 from dpwgan.table.schema import CategoricalColumn, Column, IdentifierColumn, Schema, SizeColumn, UndiscoveredColumn
+from dpwgan.table.units.forms import list_forms
+from dpwgan.table.units.links import TURNS_OF_MOMENTS
 
 # Lists of cells are found with a tenth of the budget, in equal parts: a column's list is worth little without the rest.
 DISCOVERY_SHARE = 0.1

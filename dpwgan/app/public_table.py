@@ -9,10 +9,10 @@ from dpwgan.app.memory import BASE_BYTES, check_memory, choose_limit
 from dpwgan.errors import DataError, InputError, UsageError, say_why
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
-from dpwgan.table.reader import open_table
+from dpwgan.table.files.reader import open_table
+from dpwgan.table.files.stream import PIECE
 from dpwgan.table.schema import Schema, UndiscoveredColumn
-from dpwgan.table.stream import PIECE
-from dpwgan.table.units import read_units
+from dpwgan.table.units.units import read_units
 
 # Encoded, in groups, and one-hot for the counts of its pairs, in rows with weights and without.
 _BYTES_A_CELL = 48

@@ -22,7 +22,7 @@ from dpwgan.images.sampler import GaussianImages
 from dpwgan.marginals.rows.mixture_sampler import MIXTURE_FILE, MixtureSampler
 from dpwgan.methods.base import FittedSynthesizer
 from dpwgan.methods.published.samplers import REFINED_FILE, ConvSampler, LabelledSampler, RefinedTable, SmoothSampler
-from dpwgan.table.places import choose_passing_name, sync
+from dpwgan.table.files.places import choose_passing_name, sync
 from dpwgan.table.saved import DAMAGES
 from dpwgan.table.schema import Column, ImageLayout, Rule, Schema
 

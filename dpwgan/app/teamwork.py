@@ -18,7 +18,7 @@ from dpwgan.methods.base import SharedMethod
 from dpwgan.privacy.journal import Journal
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.cluster import Cluster
-from dpwgan.table.parts import list_parts
+from dpwgan.table.files.parts import list_parts
 from dpwgan.table.workers import LostPeerError, Team
 from dpwgan.version import __version__
 

@@ -23,14 +23,14 @@ from dpwgan.app.sampling import RowSource
 from dpwgan.errors import SpecsError
 from dpwgan.marginals.rows.mixture_sampler import Draft
 from dpwgan.privacy.randomness import branch
-from dpwgan.table.distinct import find_alike, tell_apart
 from dpwgan.table.encoder import TableEncoder
-from dpwgan.table.forms import count_kinds, fit_shares, list_forms, read_kinds
-from dpwgan.table.links import PairCells, link_rows, put_in_order
 from dpwgan.table.schema import UnitColumn
 from dpwgan.table.source import choose_step
 from dpwgan.table.storage import cut_sizes
 from dpwgan.table.threads import map_in_order
+from dpwgan.table.units.distinct import find_alike, tell_apart
+from dpwgan.table.units.forms import count_kinds, fit_shares, list_forms, read_kinds
+from dpwgan.table.units.links import PairCells, link_rows, put_in_order
 
 Integers = npt.NDArray[np.int64]
 Form = tuple[int, ...]

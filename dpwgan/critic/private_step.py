@@ -20,7 +20,7 @@ from dpwgan.critic.rows import RowReader
 from dpwgan.critic.weights import Kept
 from dpwgan.privacy.steps import Steps
 from dpwgan.table.encoded import EncodedTable
-from dpwgan.table.units import Units
+from dpwgan.table.units.units import Units
 
 # To divide a step in two costs up to two milliseconds of a processor. In those a GPU does some 2e10
 # operations in float32, so that is the least that half of a step has to be.

@@ -13,7 +13,7 @@ from dpwgan.critic.rows import RowReader
 from dpwgan.privacy.steps import Steps
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.rows import Rows, Sum
-from dpwgan.table.units import Units
+from dpwgan.table.units.units import Units
 from dpwgan.table.workers import Numbers
 
 

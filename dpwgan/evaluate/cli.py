@@ -17,9 +17,9 @@ from dpwgan.app.commands import Command, write_json
 from dpwgan.app.logs import LOGGER, print_lines
 from dpwgan.errors import DataError, UsageError
 from dpwgan.evaluate.tables import NOTICE, ComparedTable, TableSet, digest_file, read_compared, read_tables
+from dpwgan.table.files.stream import read_bytes
+from dpwgan.table.files.writer import write_bytes
 from dpwgan.table.specs import read_specs
-from dpwgan.table.stream import read_bytes
-from dpwgan.table.writer import write_bytes
 from dpwgan.version import __version__
 
 DESCRIPTION = f"""\

@@ -23,8 +23,9 @@ from dpwgan.table.codecs import MomentCodec, make_codec
 from dpwgan.table.codecs.codec import list_distinct, require
 from dpwgan.table.codecs.numbers import BinCodec, NumberCodec, NumericCodec
 from dpwgan.table.domains import discover_domains
+from dpwgan.table.files.reader import open_table
+from dpwgan.table.files.stream import read_bytes
 from dpwgan.table.findings import Findings, describe
-from dpwgan.table.reader import open_table
 from dpwgan.table.rules import RuleBook, make_rule
 from dpwgan.table.schema import (
     BooleanColumn,
@@ -38,8 +39,7 @@ from dpwgan.table.schema import (
     UndiscoveredColumn,
     name_part,
 )
-from dpwgan.table.stream import read_bytes
-from dpwgan.table.units import Units, read_units
+from dpwgan.table.units.units import Units, read_units
 
 BUCKETS = 100
 """Of the range of a number. Source: NIST 2018 challenge, scoring method 1."""

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.errors import DataError, TransferError
-from dpwgan.table.stream import ByteStream
+from dpwgan.table.files.stream import ByteStream
 
 _BYTES = 8
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dpwgan.errors import InputError, SpecsError
-from dpwgan.table.stream import read_public
+from dpwgan.table.files.stream import read_public
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _VARIABLE = re.compile(r" ([A-Za-z_]\w*)\t+(.*)")

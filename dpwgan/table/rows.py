@@ -15,7 +15,7 @@ import numpy as np
 
 from dpwgan.errors import DpwganError
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.table.units import Units
+from dpwgan.table.units.units import Units
 from dpwgan.table.workers import Numbers, Team
 
 Own = TypeVar("Own")

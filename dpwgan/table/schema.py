@@ -510,9 +510,10 @@ class UnitColumn(IdentifierColumn, kind="unit"):
     put together into units with fresh names. `shared` columns have one cell in all rows of a unit, and no two rows of
     one are alike in all `unique` columns, if there are any; rows are told apart by `kind_of_row`, if a column of
     categories says it. `sizes` are the shares of units with so many rows of each kind
-    (`dpwgan.table.forms.list_forms`): released numbers, none before they are, or where each unit has one row.
+    (`dpwgan.table.units.forms.list_forms`): released numbers, none before they are, or where each unit has one row.
     `linked` are columns in which rows of a unit hang together, and `links`, once they are released, of each of them the
-    bounds of its groups, how many of them are told apart, and the shares of pairs (`dpwgan.table.links.PairCells`).
+    bounds of its groups, how many of them are told apart, and the shares of pairs
+    (`dpwgan.table.units.links.PairCells`).
     """
 
     max_rows: int

@@ -11,7 +11,7 @@ import polars as pl
 from dpwgan.table.findings import Findings
 
 if TYPE_CHECKING:
-    from dpwgan.table.units import Units
+    from dpwgan.table.units.units import Units
 
 CHUNK = 65_536
 """Most records that are parsed at a time."""
@@ -56,8 +56,8 @@ class SourceTable:
 
     `line_ending` is that of the header line and `types` are those of the columns, if they have any: for an output that
     looks like the input. `pieces` gives the rows in order, each time anew; `parts` are the tables that it was put
-    together from, if it was (`dpwgan.table.parts`). `units` says whose each row is, where the specs name a unit
-    (`dpwgan.table.units`).
+    together from, if it was (`dpwgan.table.files.parts`). `units` says whose each row is, where the specs name a unit
+    (`dpwgan.table.units.units`).
     Privacy: the header and `records` are public; the rest is not, and does not show in the representation.
     """
 

@@ -13,7 +13,7 @@ import pytest
 from dpwgan.app import fitting, together
 from dpwgan.app.api import Synthesizer
 from dpwgan.privacy.noise_source import NoiseSource
-from dpwgan.table import links
+from dpwgan.table.units import links
 
 PERSONS = np.random.default_rng(0).permutation(np.repeat(np.arange(60), np.tile([1, 2, 3, 5], 15)))
 DROPS: dict[str, Any] = {

@@ -173,7 +173,7 @@ def test_rows_are_dropped_alike_however_they_come(suffix, tmp_path):
 
         table = make_table(from_pandas(frame.to_pandas(), synthesizer.schema))
     else:
-        from dpwgan.table.reader import open_table
+        from dpwgan.table.files.reader import open_table
 
         path = tmp_path / f"data.{suffix}"
         if suffix == "parquet":

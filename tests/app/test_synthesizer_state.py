@@ -15,7 +15,7 @@ from dpwgan.app import cli
 from dpwgan.app.api import Synthesizer
 from dpwgan.app.fitting import EncodedRun
 from dpwgan.errors import PrivacyError, UsageError
-from dpwgan.table.reader import open_table
+from dpwgan.table.files.reader import open_table
 from dpwgan.table.source import make_table
 from dpwgan.table.specs import read_specs
 from tests.forks import do_in_child

@@ -11,7 +11,7 @@ from dpwgan.app.api import Synthesizer
 from dpwgan.app.claims.verification import find_faults
 from dpwgan.errors import UsageError
 from dpwgan.privacy.randomness import make_choice_stream
-from dpwgan.table import units
+from dpwgan.table.units import units
 from tests.end_to_end.bad_inputs import HEADER, ROWS, SPECS
 from tests.frozen.cases import FORMAL, METHODS
 from tests.lives import SPECS as SMALL

@@ -11,7 +11,7 @@ from scipy import stats
 
 from dpwgan.critic import optimizers
 from dpwgan.critic.private_step import FusedStep
-from dpwgan.table.units import Units
+from dpwgan.table.units.units import Units
 from tests.critic.tables import (
     HAS_REFERENCE,
     flat,

@@ -15,7 +15,7 @@ from dpwgan.critic.shared_step import GRADIENTS, SharedStep, ShareOfGradients
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.rows import Rows, Sum
-from dpwgan.table.units import Units
+from dpwgan.table.units.units import Units
 from dpwgan.table.workers import Numbers
 from tests.critic.tables import flat, make_encoded, make_parts, make_plan, make_steps
 

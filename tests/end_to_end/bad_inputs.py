@@ -128,7 +128,7 @@ def booked(epsilon: float, *relation: NeighboringRelation, cut: bool = False) ->
 
 
 def taken(folder: Path) -> None:
-    from dpwgan.table.places import hold_place
+    from dpwgan.table.files.places import hold_place
 
     TAKEN.enter_context(hold_place(folder / "out.csv"))
 

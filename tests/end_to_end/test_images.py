@@ -8,9 +8,9 @@ import pytest
 
 from dpwgan.app.claim import read_claim
 from dpwgan.app.images import cli as images_cli
-from dpwgan.table.reader import open_table
+from dpwgan.table.files.reader import open_table
+from dpwgan.table.files.writer import write_table
 from dpwgan.table.specs import read_specs
-from dpwgan.table.writer import write_table
 from tests.app.images.test_sheet import read_png
 from tests.end_to_end.bad_inputs import inside, run_inside
 from tests.table.images import draw_images, make_specs

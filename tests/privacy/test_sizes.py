@@ -13,10 +13,10 @@ from dpwgan.privacy.terms import Terms
 from dpwgan.privacy.unit import Unit
 from dpwgan.privacy.unit_counts import SIZES_LABEL, SIZES_SHARE, plan_sizes
 from dpwgan.table.encoder import TableEncoder
-from dpwgan.table.forms import count_forms, list_forms
 from dpwgan.table.source import make_table
 from dpwgan.table.specs import parse_specs
-from dpwgan.table.units import keep_rows, read_units
+from dpwgan.table.units.forms import count_forms, list_forms
+from dpwgan.table.units.units import keep_rows, read_units
 from tests.ledgers import open_ledger
 from tests.privacy.charges import RELATIONS, ZERO_OUT
 

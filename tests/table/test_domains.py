@@ -11,7 +11,7 @@ from dpwgan.table import domains
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema, UndiscoveredColumn, UnitColumn
-from dpwgan.table.units import Units
+from dpwgan.table.units.units import Units
 
 PLAIN = NumericColumn(name="n", minimum=0, maximum=9, integer=True)
 

@@ -14,7 +14,8 @@ from dpwgan.errors import DataError, DpwganError, SpecsError
 from dpwgan.table.codecs.untrained import FreshIdentifiers
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.encoder import TableEncoder
-from dpwgan.table.reader import open_table
+from dpwgan.table.files.reader import open_table
+from dpwgan.table.files.writer import write_table
 from dpwgan.table.schema import (
     CategoricalColumn,
     Column,
@@ -27,7 +28,6 @@ from dpwgan.table.schema import (
     UnitColumn,
 )
 from dpwgan.table.source import make_piece
-from dpwgan.table.writer import write_table
 
 COLUMNS: dict[str, Column] = {
     column.name: column

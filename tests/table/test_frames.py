@@ -258,7 +258,7 @@ def test_column_is_refused_when_polars_holds_objects():
 
 def test_pandas_is_not_imported_when_a_csv_is_read_and_written():
     code = (
-        "import sys; import dpwgan.table.reader, dpwgan.table.encoder, dpwgan.table.writer, dpwgan.table.frames;"
-        " sys.exit('pandas' in sys.modules)"
+        "import sys; import dpwgan.table.files.reader, dpwgan.table.encoder, dpwgan.table.files.writer;"
+        " import dpwgan.table.frames; sys.exit('pandas' in sys.modules)"
     )
     assert call(sys.executable, "-c", code, cwd=ROOT).returncode == 0

@@ -14,10 +14,10 @@ import pytest
 
 from dpwgan.table.encoded import EncodedTable, Span, choose_number_type
 from dpwgan.table.encoder import TableEncoder
-from dpwgan.table.reader import open_table
+from dpwgan.table.files.reader import open_table
+from dpwgan.table.files.writer import write_table
 from dpwgan.table.schema import CategoricalColumn, NumericColumn, UndiscoveredColumn
 from dpwgan.table.specs import read_specs
-from dpwgan.table.writer import write_table
 from tests.programs import ROOT, TABLES
 
 SHAPES = {"adult": (48_842, 15), "acs-national-2019": (27_253, 24), "ipums-microdata": (170_254, 35)}

@@ -17,11 +17,11 @@ import dpwgan
 from dpwgan.errors import DataError
 from dpwgan.evaluate.tables import read_compared
 from dpwgan.table.encoder import TableEncoder
+from dpwgan.table.files.reader import open_table
+from dpwgan.table.files.writer import write_table
 from dpwgan.table.frames import from_pandas, from_polars, to_pandas
-from dpwgan.table.reader import open_table
 from dpwgan.table.specs import parse_specs
 from dpwgan.table.types import holds_all
-from dpwgan.table.writer import write_table
 
 SPECS: dict[str, Any] = {
     "key": {"type": "integer", "uuid": True, "min": 1},

@@ -38,7 +38,7 @@ from dpwgan.privacy.filter import PrivacyFilter, open_filter
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.terms import Terms
 from dpwgan.privacy.unit import ONE_ROW, Unit
-from dpwgan.table.places import sync, write_all
+from dpwgan.table.files.places import sync, write_all
 
 FORMAT = 1
 

@@ -15,8 +15,8 @@ from typing import Any
 from dpwgan.app.commands import Command, Program, write_json
 from dpwgan.app.logs import print_lines
 from dpwgan.errors import DataError, DpwganError, UsageError, say_count
-from dpwgan.table.stream import read_bytes
-from dpwgan.table.writer import write_bytes
+from dpwgan.table.files.stream import read_bytes
+from dpwgan.table.files.writer import write_bytes
 
 EPILOG = """\
 verify: \

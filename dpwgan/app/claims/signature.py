@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpwgan.errors import InputError
-from dpwgan.table.stream import read_bytes
+from dpwgan.table.files.stream import read_bytes
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

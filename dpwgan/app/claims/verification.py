@@ -16,8 +16,8 @@ from dpwgan.privacy.ledger import LOST, Ledger
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import ACCOUNTANTS
 from dpwgan.privacy.unit import Unit
-from dpwgan.table.reader import get_format, open_undescribed
-from dpwgan.table.stream import read_bytes
+from dpwgan.table.files.reader import get_format, open_undescribed
+from dpwgan.table.files.stream import read_bytes
 from dpwgan.version import __version__
 
 SAME = 1e-6

@@ -21,12 +21,12 @@ from dpwgan.app.commands import Command, Program
 from dpwgan.app.logs import LOGGER
 from dpwgan.errors import UsageError
 from dpwgan.images.idx import read_idx, write_idx
-from dpwgan.table.arrays import make_table, read_images, read_label_bytes
+from dpwgan.table.files.arrays import make_table, read_images, read_label_bytes
+from dpwgan.table.files.reader import check_format, open_table
+from dpwgan.table.files.writer import write_bytes, write_table
 from dpwgan.table.findings import count_rows
-from dpwgan.table.reader import check_format, open_table
 from dpwgan.table.schema import CategoricalColumn, ImageLayout, Schema
 from dpwgan.table.specs import read_specs
-from dpwgan.table.writer import write_bytes, write_table
 
 Pixels = npt.NDArray[np.uint8]
 

@@ -25,16 +25,16 @@ from dpwgan.errors import DataError, SpecsError, UsageError, quote, say_both, sa
 from dpwgan.table.codebook import read_codebook
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoder import TableEncoder
+from dpwgan.table.files.reader import get_format, open_table, open_undescribed, read_types
+from dpwgan.table.files.stream import read_bytes
+from dpwgan.table.files.writer import write_bytes
 from dpwgan.table.findings import compare_header, describe
-from dpwgan.table.reader import get_format, open_table, open_undescribed, read_types
 from dpwgan.table.schema import ComputedColumn, DerivedColumn, FixedColumn, Schema, UndiscoveredColumn, UnitColumn
 from dpwgan.table.source import SourceTable
 from dpwgan.table.specs import Problems, load_document, survey_specs
 from dpwgan.table.specs.keys import LAYOUT, UNIT, declares
 from dpwgan.table.spelling import has_no_cells, name_type
-from dpwgan.table.stream import read_bytes
-from dpwgan.table.units import read_units
-from dpwgan.table.writer import write_bytes
+from dpwgan.table.units.units import read_units
 
 EPILOG = """\
 draft: what the dictionary says of a column becomes its specs. What it leaves open, a range or a list, is null in the

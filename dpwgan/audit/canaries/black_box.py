@@ -24,7 +24,7 @@ from dpwgan.marginals.one_way.one_ways import Blocks, OneWayPlan, begin_one_ways
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable
-from dpwgan.table.units import Units
+from dpwgan.table.units.units import Units
 
 Cells = npt.NDArray[np.int64]
 

@@ -24,11 +24,11 @@ from dpwgan.evaluate.tables import discover_schema
 from dpwgan.privacy.events import Pure
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
+from dpwgan.table.files.reader import open_table
 from dpwgan.table.findings import Findings
-from dpwgan.table.reader import open_table
 from dpwgan.table.schema import Schema
 from dpwgan.table.specs import read_specs
-from dpwgan.table.units import Units, keep_rows, read_units
+from dpwgan.table.units.units import Units, keep_rows, read_units
 
 CANARIES = 200
 RUNS = 2

@@ -25,7 +25,7 @@ from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import Streams
 from dpwgan.privacy.release import Noisy, Release
 from dpwgan.table.encoded import EncodedTable, join
-from dpwgan.table.units import Units
+from dpwgan.table.units.units import Units
 
 Numbers = npt.NDArray[np.float64]
 MakeSource = Callable[..., NoiseSource]

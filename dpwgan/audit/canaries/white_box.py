@@ -32,7 +32,7 @@ from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable
-from dpwgan.table.units import Units
+from dpwgan.table.units.units import Units
 
 _LEAST_STDDEV = 1e-9
 

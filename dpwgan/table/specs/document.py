@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from dpwgan.errors import InputError, SpecsError, quote, say_both
 from dpwgan.table.codebook import Codebook, read_codebook
+from dpwgan.table.files.stream import read_public
 from dpwgan.table.schema import CategoricalColumn, Column, Schema, TrainedColumn, UndiscoveredColumn, UnitColumn
 from dpwgan.table.specs.columns import parse_column
 from dpwgan.table.specs.derived import parse_derived
@@ -19,7 +20,6 @@ from dpwgan.table.specs.layout import expand_layout, refuse_layout
 from dpwgan.table.specs.problems import Problems
 from dpwgan.table.specs.rules import add_rules
 from dpwgan.table.specs.unit import check_unit, take_unit
-from dpwgan.table.stream import read_public
 
 
 def read_specs(path: Path | str, *, codebook: Path | str | None = None) -> Schema:

@@ -11,7 +11,7 @@ from dpwgan.app.planning import RunPlan, plan_run
 from dpwgan.audit.canaries.watch import add_canaries
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.schema import Column, Schema, UnitColumn
-from dpwgan.table.units import Units
+from dpwgan.table.units.units import Units
 from tests.marginals.tables import COLUMNS, make_encoded
 from tests.methods.images import make_images
 from tests.table.images import make_schema

@@ -23,10 +23,10 @@ import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import DataError, DpwganError, say_count
+from dpwgan.table.files.stream import ByteStream
 from dpwgan.table.findings import check_header, count_rows
 from dpwgan.table.schema import Schema
 from dpwgan.table.source import Piece, SourceTable
-from dpwgan.table.stream import ByteStream
 
 LONGEST_RECORD = 1 << 26
 """A record of more bytes than this is an open quote somewhere, or no table."""
@@ -48,7 +48,7 @@ _MARK_BYTES = max(map(len, _KINDS))
 def open_csv(path: str | Path, schema: Schema) -> SourceTable:
     """Opens a CSV file or standard input as a table, without parsing a cell.
 
-    Raises: as `dpwgan.table.reader.open_table`.
+    Raises: as `dpwgan.table.files.reader.open_table`.
     """
     stream = ByteStream(path)
     found = find_records(stream)

@@ -21,11 +21,11 @@ from typing import IO
 import polars as pl
 
 from dpwgan.errors import DpwganError, OutputError, TransferError
-from dpwgan.table.arrays import pack_table
-from dpwgan.table.csv import write_header, write_rows
-from dpwgan.table.parquet import ParquetWriter
-from dpwgan.table.places import choose_passing_name, goes_to_stream, sync, write_all
-from dpwgan.table.reader import get_format
+from dpwgan.table.files.arrays import pack_table
+from dpwgan.table.files.csv import write_header, write_rows
+from dpwgan.table.files.parquet import ParquetWriter
+from dpwgan.table.files.places import choose_passing_name, goes_to_stream, sync, write_all
+from dpwgan.table.files.reader import get_format
 from dpwgan.table.schema import Schema
 from dpwgan.table.threads import map_in_order
 

@@ -23,11 +23,11 @@ from polars.selectors import by_name
 
 from dpwgan.errors import DataError, quote
 from dpwgan.stages import reading
+from dpwgan.table.files.stream import ByteStream
 from dpwgan.table.findings import Findings, check_header
 from dpwgan.table.schema import Schema
 from dpwgan.table.source import Piece, SourceTable, choose_step
 from dpwgan.table.spelling import Speller, spell_values
-from dpwgan.table.stream import ByteStream
 from dpwgan.table.types import choose_type, give_type
 
 UNREADABLE = (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException)

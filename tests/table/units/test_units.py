@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpwgan.errors import DataError, SpecsError
-from dpwgan.table.forms import list_forms
-from dpwgan.table.reader import open_table
+from dpwgan.table.files.reader import open_table
 from dpwgan.table.schema import UnitColumn
 from dpwgan.table.source import make_piece, make_table
 from dpwgan.table.specs import parse_specs
-from dpwgan.table.units import Units, keep_rows, read_units
+from dpwgan.table.units.forms import list_forms
+from dpwgan.table.units.units import Units, keep_rows, read_units
 from dpwgan.table.workers import Team
 from tests.teams import make_workers
 

@@ -16,7 +16,7 @@ from dpwgan.table.findings import Findings
 from dpwgan.table.rules import RuleBook
 from dpwgan.table.schema import CategoricalColumn, Column, HigherColumn, NumericColumn, Schema
 from dpwgan.table.source import SourceTable
-from dpwgan.table.units import Codes, Places, Units
+from dpwgan.table.units.units import Codes, Places, Units
 
 # Kinds of rows up to which pairs of them are told apart.
 _MOST_KINDS = 4

@@ -16,12 +16,12 @@ import pyarrow.parquet
 import pytest
 
 from dpwgan.errors import DataError
-from dpwgan.table import writer
 from dpwgan.table.encoder import TableEncoder
-from dpwgan.table.reader import open_table
+from dpwgan.table.files import writer
+from dpwgan.table.files.reader import open_table
+from dpwgan.table.files.writer import WrittenTable, write_table
 from dpwgan.table.schema import Schema
 from dpwgan.table.specs import parse_specs
-from dpwgan.table.writer import WrittenTable, write_table
 from tests.marginals.tables import make_encoded
 from tests.table.images import make_schema
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from dpwgan.table.forms import fit_shares, list_forms
 from dpwgan.table.specs import parse_specs
+from dpwgan.table.units.forms import fit_shares, list_forms
 
 SPECS = {
     "unit": {"column": "house", "max_rows": 3, "kind": "role"},

@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dpwgan.errors import OutputError, TransferError
-from dpwgan.table import writer
-from dpwgan.table.reader import open_table
+from dpwgan.table.files import writer
+from dpwgan.table.files.reader import open_table
+from dpwgan.table.files.writer import WrittenTable, check_writable, write_bytes, write_table
 from dpwgan.table.schema import CategoricalColumn, Schema
-from dpwgan.table.writer import WrittenTable, check_writable, write_bytes, write_table
 from tests.programs import list_names
 
 FRAME = pl.DataFrame({"a": ["1", "2"], "b": ["x,y", ""]})

@@ -1,8 +1,8 @@
 """A table as it stands, checked against the specs' column names: every cell a string, nothing interpreted.
 
-The end of the name says what kind of file it is: .npz (`dpwgan.table.arrays`), .parquet (`dpwgan.table.parquet`), and
-CSV (`dpwgan.table.csv`) for every other name and for standard input. A folder or a pattern is a table in parts
-(`dpwgan.table.parts`).
+The end of the name says what kind of file it is: .npz (`dpwgan.table.files.arrays`), .parquet
+(`dpwgan.table.files.parquet`), and CSV (`dpwgan.table.files.csv`) for every other name and for standard input. A folder
+or a pattern is a table in parts (`dpwgan.table.files.parts`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,17 +15,17 @@ from polars import selectors
 
 from dpwgan.errors import DataError, UsageError, quote
 from dpwgan.stages import reading
-from dpwgan.table.arrays import find_misfit, open_arrays
 from dpwgan.table.calendar import CalendarColumn
-from dpwgan.table.csv import find_records, open_csv
+from dpwgan.table.files.arrays import find_misfit, open_arrays
+from dpwgan.table.files.csv import find_records, open_csv
+from dpwgan.table.files.parquet import UNREADABLE, open_parquet
+from dpwgan.table.files.parts import list_parts, open_parts
+from dpwgan.table.files.stream import ByteStream, read_bytes, say
 from dpwgan.table.findings import is_unseparated
-from dpwgan.table.parquet import UNREADABLE, open_parquet
-from dpwgan.table.parts import list_parts, open_parts
 from dpwgan.table.schema import Column, FixedColumn, Schema, UndiscoveredColumn
 from dpwgan.table.source import SourceTable
 from dpwgan.table.specs.columns import parse_column
 from dpwgan.table.specs.keys import Keys
-from dpwgan.table.stream import ByteStream, read_bytes, say
 
 Format = Literal["csv", "npz", "parquet"]
 _MOMENTS = selectors.datetime() | selectors.time()

@@ -16,10 +16,10 @@ import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import DataError, quote
-from dpwgan.table.distinct import find_alike
 from dpwgan.table.findings import count_rows
 from dpwgan.table.schema import SizeColumn, UnitColumn
 from dpwgan.table.source import Piece, SourceTable
+from dpwgan.table.units.distinct import find_alike
 
 Codes = npt.NDArray[np.int32]
 Places = npt.NDArray[np.int64]

@@ -13,10 +13,10 @@ import pytest
 from dpwgan.app import pipeline
 from dpwgan.app.teamwork import _digest
 from dpwgan.errors import DataError, InputError, UsageError
-from dpwgan.table import csv as csv_module
-from dpwgan.table import stream
-from dpwgan.table.parts import list_parts
-from dpwgan.table.reader import open_table, open_undescribed, read_types
+from dpwgan.table.files import csv as csv_module
+from dpwgan.table.files import stream
+from dpwgan.table.files.parts import list_parts
+from dpwgan.table.files.reader import open_table, open_undescribed, read_types
 from dpwgan.table.schema import CategoricalColumn, Schema
 from dpwgan.table.specs import parse_specs
 from tests.end_to_end.bad_inputs import HEADER, ROWS, SPECS, write_good

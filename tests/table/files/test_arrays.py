@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dpwgan.errors import DataError, DpwganError, TransferError, UsageError
-from dpwgan.table.arrays import read_images, read_label_bytes
-from dpwgan.table.reader import check_format, open_table
-from dpwgan.table.writer import write_table
+from dpwgan.table.files.arrays import read_images, read_label_bytes
+from dpwgan.table.files.reader import check_format, open_table
+from dpwgan.table.files.writer import write_table
 from tests.table.images import draw_images, make_schema
 
 GRAY = make_schema(2, 3, 1)

@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dpwgan.errors import DataError, InputError, TransferError
-from dpwgan.table import csv as csv_module
-from dpwgan.table import stream
-from dpwgan.table.reader import open_table
+from dpwgan.table.files import csv as csv_module
+from dpwgan.table.files import stream
+from dpwgan.table.files.reader import open_table
 from dpwgan.table.schema import CategoricalColumn, Column, NumericColumn, Schema
 
 SECRET = "S3CRET"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpwgan.table.distinct import find_alike, tell_apart
+from dpwgan.table.units.distinct import find_alike, tell_apart
 
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=30)
 

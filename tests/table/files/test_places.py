@@ -8,14 +8,14 @@ from contextlib import ExitStack
 import pytest
 
 from dpwgan.errors import OutputError
-from dpwgan.table.places import choose_passing_name, hold_place
+from dpwgan.table.files.places import choose_passing_name, hold_place
 from tests.programs import ROOT, list_names
 
 
 def test_place_is_refused_when_another_process_has_it(tmp_path):
     (tmp_path / "linked").symlink_to(tmp_path / "out.csv")
     code = (
-        "import sys; from dpwgan.table.places import hold_place\n"
+        "import sys; from dpwgan.table.files.places import hold_place\n"
         "with hold_place(sys.argv[1]): print('held', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "out.csv")]
