@@ -223,6 +223,17 @@ def test_dtype_is_that_of_the_specs_when_pandas_may_have_chosen_it_by_looking_at
     assert one["zip"].cat.categories.to_list() == ["01067", "80331", "NA"]
 
 
+@pytest.mark.parametrize("kind", ["date", "datetime"])
+@pytest.mark.parametrize(("most", "told"), [("2262", ("object", "datetime64[ns]")), ("9999", ("datetime64[us]",) * 2)])
+def test_dtype_is_that_of_the_specs_when_one_moment_may_have_made_objects_of_all(kind, most, told):
+    """Whoever is in a table without an end must not show in the dtype of all others' ends."""
+    ends = {"min": "1999-12-31", "max": f"{most}-01-01"}
+    schema = parse_specs({"end": {"type": kind, **ends}}, sha256="0")
+    texts = pl.DataFrame({"end": ["2021-06-30" + "T08:00:00" * (kind == "datetime")]})
+    frames = [to_pandas(texts, schema, {"end": np.dtype(given)}) for given in ("object", "datetime64[ns]")]
+    assert tuple(str(frame["end"].dtype) for frame in frames) == told
+
+
 @pytest.mark.parametrize(
     ("least", "most", "decimals", "kept"),
     [
