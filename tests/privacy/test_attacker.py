@@ -67,6 +67,14 @@ def test_certainty_is_that_of_epsilon_when_no_release_has_a_delta():
     assert attacker.proof == "epsilon and delta alone"
 
 
+def test_certainty_is_that_of_laws_that_reach_it():
+    # Of losses x and -x with chances delta/2 and e^-x delta/2 under one law, and the other way round under the other:
+    # (1, delta/32) holds of both where delta/2 (1 - e^(1 - x)) is delta/32.
+    loss = 1.0 - math.log(1 - 2 / 32)
+    attacker = judge_attacker(lambda delta: 1.0 if delta >= DELTA / 32 else math.inf, epsilon=1.0, delta=DELTA)
+    assert attacker.sure == pytest.approx(1 / (1 + math.exp(-loss)), rel=1e-9)
+
+
 def test_certainty_is_found_at_a_larger_delta_when_a_discovery_takes_the_smaller_ones():
     discovery = StableSelection(epsilon=0.1, delta=DELTA / 10)
     attacker = judge(PLD, (discovery, 1), (Gaussian(noise_multiplier=5.0), 1))

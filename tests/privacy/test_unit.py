@@ -188,8 +188,10 @@ def test_each_count_stays_within_the_factor_of_its_stand_in_when_rounded_at_rand
     law = np.exp(-(places**2) / (2 * event.stddev**2))
     law /= np.exp(-(np.arange(-40, 41) ** 2) / (2 * event.stddev**2)).sum()
     assert cost > 0.1
-    # In each release 2 x 3 x 2 counts have two laws when a unit is replaced.
+    # In each release 2 x 3 x 2 counts have two laws when a unit is replaced, and each adds what rounding may at most.
     assert 12 * np.max(np.abs(np.log(law[6:-6] / rounded[6:-6]))) <= cost + 1e-9
+    low, high = (np.exp(-((places + shift) ** 2) / (2 * rounding)).sum() for shift in (0.5, 0.0))
+    assert cost == pytest.approx(12 * math.log(high / low))
 
 
 # ------------------------------------------------------------------------------------------------ lists of cells

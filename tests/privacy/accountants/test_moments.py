@@ -5,7 +5,7 @@ import dp_accounting
 import numpy as np
 import pytest
 
-from dpwgan.privacy.accountants.amortized import gaussian_epsilon
+from dpwgan.privacy.accountants.amortized import gaussian_delta, gaussian_epsilon
 from dpwgan.privacy.accountants.moments import (
     ORDERS,
     delta_from_divergences,
@@ -45,7 +45,8 @@ def test_sampled_divergences_are_those_of_an_integral_when_zeroing_out(q, noise)
         assert divergence >= back * (1 - 1e-9) - 1e-12
 
 
-@pytest.mark.parametrize("q", [1e-3, 0.02, 0.3])
+# Next to nothing is lost at high orders where hardly a record is left out.
+@pytest.mark.parametrize("q", [1e-3, 0.02, 0.3, 0.9999])
 @pytest.mark.parametrize("noise", [0.7, 1.5, 8.0])
 def test_replace_one_divergences_are_above_an_integral_when_records_are_opposite(q, noise):
     line = Line(stddev=noise, reach=25 + 14 * noise)
@@ -99,6 +100,14 @@ def test_conversion_to_delta_is_the_inverse_when_put_together():
         assert delta_from_divergences(divergences, epsilon=epsilon) == pytest.approx(delta, rel=1e-9)
 
 
+@pytest.mark.parametrize("noise", [0.5, 3.0, 300.0])
+@pytest.mark.parametrize("epsilon", [0.0, 0.01])
+def test_conversion_to_delta_is_above_a_gaussians_own_when_epsilon_is_next_to_nothing(noise, epsilon):
+    divergences = np.asarray(ORDERS) / (2 * noise**2)
+    exact = gaussian_delta(np.array([epsilon]), noise_multiplier=noise)[0]
+    assert delta_from_divergences(divergences, epsilon=epsilon) >= exact
+
+
 def test_conversion_gives_zero_when_total_variation_is_below_delta():
     assert epsilon_from_divergences(np.full(len(ORDERS), 1e-14), delta=1e-6) == 0.0
     assert epsilon_from_divergences(np.full(len(ORDERS), 1e-11), delta=1e-6) > 0.0
@@ -119,3 +128,11 @@ def test_replace_one_takes_the_better_bound_when_both_are_proved():
     assert ask(MOMENTS, charges, delta=1e-7, relation=REPLACE_ONE) <= group * (1 + 1e-11)
     # Twice the epsilon of a smaller delta.
     assert group > 2 * ask(MOMENTS, charges, delta=1e-7)
+
+
+def test_replace_one_by_group_is_two_steps_of_zeroing_out_and_no_less():
+    event, steps = take_steps(0.02, 1.5, 300)
+    half = replace_one_by_group([(event, steps)], delta=1e-7) / 2
+    divergences = steps * sampled_gaussian_divergences(event, orders=ORDERS)
+    delta = delta_from_divergences(divergences, epsilon=half)
+    assert (1 + math.exp(half)) * delta == pytest.approx(1e-7, rel=1e-6)

@@ -31,8 +31,9 @@ def test_pld_epsilon_is_that_of_dp_accounting_when_its_grid_is_fine(q, noise, st
     assert ask(PLD, [charge], delta=delta) == pytest.approx(expected, rel=4e-3)
 
 
-def bound_on_grid(step, *, delta, removing, cell):
-    problem = _Problem(acts=(step,), delta=delta, neighboring_relation=ZERO_OUT, tail=1e-6 * delta / step.count)
+def bound_on_grid(step, *, delta, removing, cell, cut_off=1e-6):
+    tail = cut_off * delta / step.count
+    problem = _Problem(acts=(step,), delta=delta, neighboring_relation=ZERO_OUT, tail=tail)
     epsilon = epsilon_on_grid(problem, removing=removing, cell=cell)
     assert epsilon is not None
     return epsilon
@@ -47,6 +48,15 @@ def test_pld_on_a_grid_is_just_above_the_exact_epsilon_when_gaussians_compose(no
     exact = float(gaussian_epsilon(np.array([delta]), noise_multiplier=noise / math.sqrt(count))[0])
     computed = bound_on_grid(step, delta=delta, removing=removing, cell=step.typical_loss() / 32)
     assert exact * (1 - 1e-9) <= computed <= exact * 1.005
+
+
+@pytest.mark.parametrize("count", [1, 8])
+@pytest.mark.parametrize("removing", [True, False])
+def test_what_a_grid_cuts_off_counts_as_lost(count, removing):
+    step = _Step(sampling_probability=1.0, stddev=2.0, count=count)
+    exact = float(gaussian_epsilon(np.array([0.2]), noise_multiplier=2.0 / math.sqrt(count))[0])
+    computed = bound_on_grid(step, delta=0.2, removing=removing, cell=step.typical_loss() / 32, cut_off=0.9)
+    assert exact <= computed < math.inf
 
 
 @pytest.mark.parametrize(("q", "noise"), [(0.01, 0.8), (0.1, 2.0), (0.7, 1.0)])
@@ -128,3 +138,11 @@ def test_pld_keeps_the_delta_of_both_directions_when_one_step_is_sampled():
     laws = line.log_mixture((1 - q, 0.0), (q, 1.0)), line.log_mixture((1.0, 0.0))
     for p, other in (laws, laws[::-1]):
         assert line.hockey_stick(p, other, epsilon=epsilon) <= delta * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(("q", "noise", "steps"), [(0.01, 4.0, 100), (0.1, 20.0, 300)])
+def test_pld_replace_one_is_two_steps_of_zeroing_out_and_no_less_when_steps_are_sampled(q, noise, steps):
+    charges = [take_steps(q, noise, steps)]
+    half = ask(PLD, charges, delta=1e-3, relation=REPLACE_ONE) / 2
+    assert half == pytest.approx(ask(PLD, charges, delta=1e-3 / (1 + math.exp(half))), rel=4e-3)
+    assert half > 1.01 * ask(PLD, charges, delta=1e-3 / math.exp(half))
