@@ -118,6 +118,8 @@ class Critic:
     def clipped_sums(self, rows: Cells, generated: Cells, *, l2_clip_norm: float) -> tuple[Sums, Sums]:
         """Does the same for real and for generated rows at once: one pass forwards, one back, a sum of each.
 
+        Privacy: the generated half gets no noise. On a processor it is to the bit what it would be without real rows,
+          from some tens of generated ones on; of fewer, products are rounded by how many there are in all.
         Shapes: `rows` and `generated` are codes and numbers, (b, code columns) and (b, number columns).
         """
         return self._sum_both(rows, generated, scale=partial(clip_factors, l2_clip_norm=l2_clip_norm))

@@ -1,5 +1,7 @@
 """Clipped sums of the critic against a plain loop in float64, and the sensitivity that the accounting rests on."""
 
+from functools import partial
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -8,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpwgan.critic.critic import LEAK, Critic, clip_factors
+from dpwgan.critic.plan import choose_generated_batch
 from dpwgan.critic.rows import densify
-from tests.critic.tables import length, make_encoded
+from tests.critic.tables import flat, length, make_encoded
 
 Array = npt.NDArray[np.float64]
 
@@ -132,3 +135,23 @@ def test_both_halves_have_the_sums_they_would_have_apart_when_they_are_clipped_a
         for one, other in zip(sums, apart, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
             assert np.all(np.isfinite(one))
+
+
+@pytest.mark.parametrize("units", [0, 3])
+@pytest.mark.parametrize("hidden", [(256, 256), (7, 5), (33,)])
+def test_generated_half_is_the_same_to_the_bit_whatever_real_rows_there_are(hidden, units):
+    critic, encoded = make_critic(hidden=hidden), make_encoded(4_099)
+    made = make_encoded(choose_generated_batch(1 << 30), seed=1)  # as few as there ever are
+    clip = critic.clipped_sums
+    if units:
+        clip = partial(critic.clipped_sums_of_units, share=1.0)
+
+    def sum_generated(rows: int) -> Array:
+        half = tf.constant(encoded.codes[:rows]), tf.constant(encoded.numbers[:rows])
+        more = {"units": tf.range(rows) // units} if units else {}
+        _, sums = clip(half, (tf.constant(made.codes), tf.constant(made.numbers)), l2_clip_norm=0.5, **more)
+        return flat(sums)
+
+    alone = sum_generated(0)
+    for rows in (1, 2, 17, 255, 256, 4_099):
+        np.testing.assert_array_equal(sum_generated(rows), alone)
