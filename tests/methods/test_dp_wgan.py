@@ -7,12 +7,15 @@ import pytest
 
 from dpwgan.critic.device import prepare_device
 from dpwgan.critic.plan import TrainingDesign
+from dpwgan.critic.private_step import count_units
 from dpwgan.errors import UsageError
 from dpwgan.methods import dp_wgan
 from dpwgan.methods.dp_wgan import DpWgan
 from dpwgan.methods.settings import AnchoredSettings
 from dpwgan.plan import Plan
 from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.rows import Rows
+from dpwgan.table.units import Units
 from tests.critic.tables import make_encoded, make_ledger, make_plan, needs_reference
 from tests.methods.runs import fit as fit_run
 from tests.plans import make_terms
@@ -85,3 +88,12 @@ def test_tensor_float_32_is_off_when_a_device_is_prepared():
     tf.config.experimental.enable_tensor_float_32_execution(True)
     prepare_device("cpu", threads=None)
     assert not tf.config.experimental.tensor_float_32_execution_enabled()
+
+
+def test_units_here_are_sampled_and_those_everywhere_divide_when_workers_have_them_between_them():
+    encoded = make_encoded(5)
+    units = Units(np.array([0, 2, 1, 1, 2], np.int32), elsewhere=4)
+    assert dp_wgan._count_sampled(Rows(encoded, records=20, units=units)) == 3
+    assert dp_wgan._count_sampled(Rows(encoded, records=20)) == 5
+    plan = make_plan(make_encoded(20), expected_batch_size=10)
+    assert count_units(plan, units).expected_batch_size == 3.5
