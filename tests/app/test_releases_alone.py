@@ -3,6 +3,7 @@
 Both tables have as many rows in the same places and of the same units, which is public, and nothing else in common.
 """
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from dpwgan.app import fitting, together
 from dpwgan.app.api import Synthesizer
+from dpwgan.app.logs import LOGGER
 from dpwgan.critic.private_step import FusedStep
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.table.units import links
@@ -103,20 +105,23 @@ def hide_rows(clipped_sums: Callable[..., Any]) -> Callable[..., Any]:
         ("dp-wgan", {**FEW, **STEPS}),
     ],
 )
-def test_another_table_gives_the_same_when_the_same_is_released(method, settings, specs, monkeypatch):
+def test_another_table_gives_the_same_when_the_same_is_released(method, settings, specs, monkeypatch, caplog):
     monkeypatch.setattr(fitting, "NoiseSource", Again)
     # Units are made of fewer rows, which change places less often: for speed.
     monkeypatch.setattr(together, "choose_step", lambda columns: 400)
     monkeypatch.setattr(links, "_TURNS", 8)
     monkeypatch.setattr(FusedStep, "clipped_sums", hide_rows(FusedStep.clipped_sums))
+    caplog.set_level(logging.DEBUG, LOGGER.name)
     known: list[Any] = []
-    exact, made = [], []
+    exact, made, said = [], [], []
     for seed in range(2):
+        caplog.clear()
         monkeypatch.setattr(Again, "known", known, raising=False)
         monkeypatch.setattr(Again, "exact", [], raising=False)
         synthesizer = Synthesizer(specs, 30.0, method=method, seed=5, settings=settings).fit(make_frame(seed))
         exact.append(Again.exact)
         made.append(((synthesizer.claim(), synthesizer.schema), synthesizer.sample(40)))
+        said.append(caplog.messages)
     assert len(exact[0]) == len(exact[1]) == len(known)
     differ = [
         not np.array_equal(*pair) if isinstance(pair[0], np.ndarray) else pair[0] != pair[1]
@@ -126,3 +131,4 @@ def test_another_table_gives_the_same_when_the_same_is_released(method, settings
     assert sum(differ) >= len(known) - 2
     assert made[0][0] == made[1][0]
     pd.testing.assert_frame_equal(made[0][1], made[1][1])
+    assert said[0] == said[1]
