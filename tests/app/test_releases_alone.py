@@ -15,6 +15,7 @@ from dpwgan.app import fitting, together
 from dpwgan.app.api import Synthesizer
 from dpwgan.app.logs import LOGGER
 from dpwgan.critic.private_step import FusedStep
+from dpwgan.methods.published.gradient_penalty import PrivatePenaltyStep
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.table.units import links
 
@@ -87,9 +88,11 @@ def make_frame(seed: int) -> pd.DataFrame:
 def hide_rows(clipped_sums: Callable[..., Any]) -> Callable[..., Any]:
     """Sums as if no row were in a batch, in the place of those that noise is added to."""
 
-    def hide(step, rows, generated=None):
-        sums, of_generated = clipped_sums(step, rows, generated)
-        return [0.0 * total for total in sums], of_generated
+    def hide(step, rows, *generated):
+        sums = clipped_sums(step, rows, *generated)
+        if isinstance(sums, tuple):
+            return [0.0 * total for total in sums[0]], sums[1]
+        return [0.0 * total for total in sums]
 
     return hide
 
@@ -103,6 +106,10 @@ def hide_rows(clipped_sums: Callable[..., Any]) -> Callable[..., Any]:
         ("ron-gauss", {"label": "kind", "noise": "gaussian"}),
         ("dp-wgan", {"anchor": "none", **STEPS, "hidden_generator": [8]}),
         ("dp-wgan", {**FEW, **STEPS}),
+        pytest.param("query-gan", {"oracle": "one-layer", "rounds": 2, "codes": 40}, marks=pytest.mark.slow),
+        pytest.param("dp-gan", {**STEPS, "hidden_generator": [8]}, marks=pytest.mark.slow),
+        pytest.param("ron-dp-gan", {**STEPS, "hidden_generator": [8]}, marks=pytest.mark.slow),
+        pytest.param("dp-critic", {"formal": True, "steps": 4, "hidden_critic": [8]}, marks=pytest.mark.slow),
     ],
 )
 def test_another_table_gives_the_same_when_the_same_is_released(method, settings, specs, monkeypatch, caplog):
@@ -111,6 +118,7 @@ def test_another_table_gives_the_same_when_the_same_is_released(method, settings
     monkeypatch.setattr(together, "choose_step", lambda columns: 400)
     monkeypatch.setattr(links, "_TURNS", 8)
     monkeypatch.setattr(FusedStep, "clipped_sums", hide_rows(FusedStep.clipped_sums))
+    monkeypatch.setattr(PrivatePenaltyStep, "clipped_sum", hide_rows(PrivatePenaltyStep.clipped_sum))
     caplog.set_level(logging.DEBUG, LOGGER.name)
     known: list[Any] = []
     exact, made, said = [], [], []
