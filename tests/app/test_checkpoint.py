@@ -254,6 +254,18 @@ def test_release_counts_as_lost_when_its_file_is_gone(tmp_path):
     assert line["charged"] == line["reserved"]
 
 
+def test_what_was_lost_stays_lost_when_more_of_the_same_act_is_kept_in_later_lives(tmp_path):
+    for life in range(3):
+        journal = begin(tmp_path) if life == 0 else resume(tmp_path)
+        assert journal.count_lost("counts") == life
+        journal.begin("steps", dispensable=True)
+        journal.charge("counts", 2, event=EVENT)
+        journal.keep("steps", {"weights": np.zeros(1)})
+        journal.charge("counts", 1, event=EVENT)
+        journal.close()
+    assert resume(tmp_path).count_charged("counts", event=EVENT) == 9
+
+
 def test_run_is_refused_when_the_journal_is_gone(tmp_path):
     make_killed(tmp_path)
     (tmp_path / JOURNAL_FILE).unlink()
@@ -270,6 +282,8 @@ def test_run_is_refused_when_the_journal_is_gone(tmp_path):
         ({"delta": 1e-7}, "delta"),
         ({"method": "independent", "settings": {}}, "method, rounds, codes and fit-steps"),
         ({"neighbours": "replace-one"}, "neighbours"),
+        ({"accountant": "moments"}, "accountant"),
+        ({"rows_per_unit": 2}, "rows per unit"),
         ({"settings": {**QUERIES["settings"], "rounds": 2}}, "rounds"),
         ({"seed": 1}, "seed"),
         ({"specs": {**SPECS, "d": {"type": "enum", "count": 3}}}, "specs file"),

@@ -7,6 +7,8 @@ import pytest
 from dpwgan.app import teamwork
 from dpwgan.app.config import RunConfig, SynthesisConfig
 from dpwgan.app.planning import plan_run
+from dpwgan.errors import UsageError
+from dpwgan.table.cluster import Cluster
 from dpwgan.table.specs import parse_specs
 
 SPECS = {"sex": {"type": "enum", "values": ["f", "m"]}}
@@ -46,3 +48,21 @@ def test_workers_do_not_agree_where_budgets_or_settings_differ(tmp_path):
     ):
         found = list_facts(table, **asked)
         assert {fact for fact in known if known[fact] != found[fact]} == {name}
+
+
+@pytest.mark.parametrize(
+    ("listed", "records", "units", "words"),
+    [
+        ({"values_from": "data", "domain_privacy": "private", "optional": True}, 400, None, "is for one machine"),
+        ({"values": ["f", "m"]}, 1, None, "2 workers, and the table has 1 rows"),
+        ({"values": ["f", "m"]}, 400, 1, "2 workers, and the table has 1 units"),
+    ],
+)
+def test_a_run_is_not_shared_where_each_worker_would_release_by_itself_or_have_nothing(listed, records, units, words):
+    synthesis = SynthesisConfig(epsilon=1.0, method="independent")
+    schema = parse_specs({"sex": {"type": "enum", **listed}}, sha256="0" * 64)
+    cluster = Cluster(addresses=("one:1", "other:1"), rank=0)
+    with pytest.raises(UsageError, match=words):
+        teamwork._refuse_what_cannot_be_shared(
+            cluster, run_plan=plan_run(schema, records=records, config=synthesis), units=units
+        )

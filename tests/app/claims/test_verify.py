@@ -133,6 +133,7 @@ CHANGES: list[tuple[str, Any, str]] = [
     ("budget.epsilon_asked", 0.1, "would spend more epsilon"),
     ("budget.epsilon_spent", 0.1, "budget.epsilon_spent is 0.1"),
     ("budget.delta_asked", 1e-3, "delta"),
+    ("budget.delta_asked", 2e-6, "which is not the default for 1000 rows"),
     ("budget.neighbouring_relation", "replace_one", "epsilon"),
     ("accountant.name", "pld", "epsilon"),
     ("accountant.assumptions", ["none"], "accountant.assumptions is not"),
