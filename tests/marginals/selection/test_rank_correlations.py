@@ -167,6 +167,15 @@ def test_rows_are_cut_where_little_is_cut_off_whatever_noise_hides(counts, stdde
     assert bound**2 == pytest.approx(64.0 * expected / 16)
 
 
+def test_the_norm_that_rows_are_cut_to_is_chosen_by_released_counts(monkeypatch):
+    seen: list[Floats] = []
+    choose = ranking._choose_bound
+    monkeypatch.setattr(ranking, "_choose_bound", lambda counts, **more: seen.append(counts) or choose(counts, **more))
+    _, watcher = measure(make_groups(60, sizes=SIZES, seed=1), noise=5.0)
+    np.testing.assert_array_equal(seen[0], watcher.noisy[0])
+    assert not np.array_equal(seen[0], watcher.exact[0])
+
+
 def test_columns_that_hold_one_thing_each_have_nothing_to_correlate():
     ledger, rows = open_ledger(plan_correlations(noise_multiplier=2.0)), hold_groups(np.zeros((9, 5), np.int32), LAYOUT)
     nothing, shares = np.zeros_like(spread_ranks()), np.ones(LAYOUT.width)
