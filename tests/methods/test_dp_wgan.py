@@ -15,7 +15,7 @@ from dpwgan.methods.settings import AnchoredSettings
 from dpwgan.plan import Plan
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.rows import Rows
-from dpwgan.table.units import Units
+from dpwgan.table.units.units import Units
 from tests.critic.tables import make_encoded, make_ledger, make_plan, needs_reference
 from tests.methods.runs import fit as fit_run
 from tests.plans import make_terms

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpwgan.table.units.links import PairCells, choose_cells, choose_days, count_links, link_rows, put_in_order
 from dpwgan.table.units import links
+from dpwgan.table.units.links import PairCells, choose_cells, choose_days, count_links, link_rows, put_in_order
 
 CELLS = [
     PairCells(bounds=(10.0, 20.0, 30.0), told=0),
