@@ -1,5 +1,6 @@
 """Rules between columns: what is read as one, which rows break it, and columns that an expression gives."""
 
+import contextlib
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -326,6 +327,20 @@ def test_a_computed_column_is_checked_on_the_way_in_and_written_on_the_way_out()
             encoder.encode(spoilt)
         with pytest.raises(DpwganError, match=rf"Internal error.*column '{name}'"):
             encoder.validate(again.with_columns(pl.Series(name, [wrong, again[name][1]])))
+
+
+@pytest.mark.parametrize(("parts", "near"), [(("0.05", "2"), ("0.02", "0.03")), (("8100000.01", "8"), ("1012500.00",))])
+def test_what_lies_halfway_may_be_rounded_either_way(parts: tuple[str, str], near: tuple[str, ...]) -> None:
+    """Spreadsheets round 0.025 up, other programs to even or as its double lies."""
+    number = {"type": "float", "min": 0, "max": 10**7, "decimals": 2}
+    given = {"sum": number, "parts": number, "each": {"derived": {"sql": "sum / parts"}, "decimals": 2}}
+    encoder = TableEncoder(parse_specs(given, sha256=""), list(given))
+    for step in range(-2, 4):
+        cell = f"{float(near[0]) + step / 100:.2f}"
+        frame = pl.DataFrame([dict(zip(given, (*parts, cell), strict=True))])
+        with contextlib.nullcontext() if cell in near else pytest.raises(DataError, match="1 row with a cell"):
+            again = encoder.decode(encoder.encode(frame), np.random.default_rng(0))
+            assert again["each"].to_list() == [near[0]]
 
 
 def test_a_fraction_that_is_written_without_digits_is_a_whole_number_in_frames_too() -> None:

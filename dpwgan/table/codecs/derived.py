@@ -110,7 +110,8 @@ class ComputedRule(Derivation):
     """The SQL expression of a computed column, over the values of its sources' cells.
 
     A cell of the table agrees if it is the text that the expression gives, or its number rounded to the column's
-    digits, half to even; NULL, and what is no finite number, is the column's missing cell.
+    digits. What lies halfway is written half to even, and read either way, as programs differ in it. NULL, and what is
+    no finite number, is the column's missing cell.
     """
 
     fault = "does not follow from its expression"
@@ -123,14 +124,9 @@ class ComputedRule(Derivation):
 
     def get_values(self, frame: pl.DataFrame) -> pl.Series:
         """Numbers, or text; computed, whatever the column's own cells are."""
-        sources = pl.DataFrame({codec.name: codec.get_values(frame) for codec in self._codecs})
-        found = self._expression.evaluate(sources)
         if self._column.gives == "text":
-            return found
-        # Through its text a decimal is the double of its digits.
-        values = found.cast(pl.Float64)
-        values = values.set(~values.is_finite().fill_null(True), None)
-        steps = (values * self._steps).round(mode="half_to_even")
+            return self._evaluate(frame)
+        steps = self._compute_steps(frame).round(mode="half_to_even")
         if self._column.gives == "whole":
             return steps.cast(pl.Int64, strict=False)
         # By numpy: polars multiplies by what is nearest to 1 / 100, which makes another double of large amounts.
@@ -160,11 +156,23 @@ class ComputedRule(Derivation):
     def _steps(self) -> int:
         return 1 if self._column.gives == "whole" else int(10**self._column.decimals)
 
+    def _evaluate(self, frame: pl.DataFrame) -> pl.Series:
+        sources = pl.DataFrame({codec.name: codec.get_values(frame) for codec in self._codecs})
+        return self._expression.evaluate(sources)
+
+    def _compute_steps(self, frame: pl.DataFrame) -> pl.Series:
+        """The numbers in units of their last digit, before they are rounded."""
+        # Through its text a decimal is the double of its digits.
+        values = self._evaluate(frame).cast(pl.Float64)
+        return values.set(~values.is_finite().fill_null(True), None) * self._steps
+
     def _find_wrong(self, frame: pl.DataFrame, cells: pl.Series) -> Flags:
-        values, missing = self.get_values(frame), self._column.missing
+        missing = self._column.missing
         if self._column.gives == "text":
-            return (cells != values.fill_null(missing)).to_numpy()
-        is_number, numbers = read_numbers(cells)
-        off = np.abs(numbers - values.cast(pl.Float64).fill_null(0.0).to_numpy()) * self._steps
-        is_null = values.is_null().to_numpy()
-        return np.where(is_null, (cells != missing).to_numpy(), ~is_number | (off > 1e-6))
+            return (cells != self._evaluate(frame).fill_null(missing)).to_numpy()
+        computed = self._compute_steps(frame)
+        steps, (is_number, numbers) = computed.fill_null(0.0).to_numpy(), read_numbers(cells)
+        slack = 1e-6 + 1e-13 * np.abs(steps)
+        off = [np.abs(numbers - np.rint(near) / self._steps) * self._steps for near in (steps - slack, steps + slack)]
+        is_null = computed.is_null().to_numpy()
+        return np.where(is_null, (cells != missing).to_numpy(), ~is_number | (np.minimum(*off) > 1e-6))
