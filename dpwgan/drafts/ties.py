@@ -32,6 +32,8 @@ _UNITS = ("days", "hours", "minutes")
 # What a moment tells, and how that is written.
 _TELLING = {"year": "%Y", "month": "%m", "weekday": "%u", "hour": "%H", "day": "%Y-%m-%d"}
 _MOST_PARTS = 12
+# Of more numbers there are too many sums and products.
+_MOST_NUMBERS = 20
 # Rows that drop most of what is not so.
 _SOME = 1_000
 _ALWAYS = {"min": "0001-01-01", "max": "9999-01-01"}
@@ -54,6 +56,9 @@ def find_ties(draft: Mapping[str, Mapping[str, Any]], frames: Iterable[pl.DataFr
     varied = [name for name, keys in known.items() if keys["type"] in _NUMBERS and keys.get("min") != keys.get("max")]
     whole = [name for name in varied if name in codes]
     numbers = {**_list_times(codes, every, [*permutations(clocks, 2)]), **_list_sums(whole, varied)}
+    made = _list_made(
+        {name: known[name].get("decimals", 0) for name in varied if name in whole or "decimals" in known[name]}
+    )
     blank = {name: pl.col(name).is_in(["", *map(str, keys.get("missing", ()))]) for name, keys in known.items()}
     seen = [pl.when(~blank[name]).then(name).alias(quote(name)) for name in (*codes, *days)]
     may_be = [name for name, keys in known.items() if "missing" in keys or "optional" in keys]
@@ -67,6 +72,7 @@ def find_ties(draft: Mapping[str, Mapping[str, Any]], frames: Iterable[pl.DataFr
         orders = _keep(moments, orders)
         cast_numbers = frame.select(pl.col({*codes, *varied}).cast(pl.Float64, strict=False))
         numbers = _keep(pl.concat([cast_numbers, moments], how="horizontal"), numbers)
+        made = _keep(cast_numbers, made)
         parts = [
             moments[day].dt.strftime(form).alias(f"the {part} of {quote(day)}")
             for day, (part, form) in product(days, _TELLING.items())
@@ -90,7 +96,9 @@ def find_ties(draft: Mapping[str, Mapping[str, Any]], frames: Iterable[pl.DataFr
     # Of several others the last one stays, which is itself behind most.
     last = dict(sorted(ordered, key=lambda pair: behind[pair[1]]))
     said = [f"{quote(late)} is not before {quote(soon)}" for late, soon in last.items()]
-    return [*said, *_say_told(told or {}), *numbers]
+    # Of the same numbers the last is told of, as what is computed mostly stands behind.
+    once = {names: line for line, names in made}
+    return [*said, *_say_told(told or {}), *numbers, *once.values()]
 
 
 def _list_times(names: list[str], moments: list[tuple[str, str]], clocks: list[tuple[str, str]]) -> dict[str, pl.Expr]:
@@ -118,6 +126,34 @@ def _list_sums(whole: list[str], numbers: list[str]) -> dict[str, pl.Expr]:
         for parts in zip(*(numbers[place:] for place in range(size)), strict=False):
             result = pl.sum_horizontal(parts, ignore_nulls=False)
             tests[f"the sum of {', '.join(map(quote, parts))} is the same"] = result.max() - result.min() < 1e-6
+    return tests
+
+
+def _list_made(decimals: Mapping[str, int]) -> dict[tuple[str, frozenset[str]], pl.Expr]:
+    """Which numbers may be made of two others, or be the sum of some side by side, and how that is seen.
+
+    To the digits that they have. The keys are that in words, and the names of all these numbers.
+    """
+    names = list(decimals) if len(decimals) <= _MOST_NUMBERS else []
+    runs = [names[at : at + size] for size in range(3, _MOST_PARTS + 1) for at in range(len(names) - size + 1)]
+    tests = {}
+    for own in names:
+        others = [name for name in names if name != own]
+        made = {}
+        for parts in (*combinations(others, 2), *(run for run in runs if own not in run)):
+            said = f"the sum of {', '.join(map(quote, parts))}"
+            made[said, frozenset(parts)] = pl.sum_horizontal(parts, ignore_nulls=False)
+        for one, other in combinations(others, 2):
+            said = f"the product of {quote(one)} and {quote(other)}"
+            made[said, frozenset((one, other))] = pl.col(one) * pl.col(other)
+        for one, other in permutations(others, 2) if decimals[own] else ():
+            ratio = pl.when(pl.col(other) != 0).then(pl.col(one) / pl.col(other))
+            made[f"{quote(one)} / {quote(other)}", frozenset((one, other))] = ratio
+            made[f"{quote(one)} in percent of {quote(other)}", frozenset((one, other))] = 100 * ratio
+        for (said, parts_of_it), result in made.items():
+            off = (result - pl.col(own)).abs()
+            is_near = (off < 0.5001 * 10.0 ** -decimals[own]).all()
+            tests[f"{quote(own)} is {said}", parts_of_it | {own}] = off.count().gt(0) & is_near
     return tests
 
 

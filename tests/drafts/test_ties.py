@@ -106,6 +106,37 @@ def test_numbers_side_by_side_with_one_sum_are_told():
     assert say(**{**columns, "c": (number, [*rest[:-1], "0.1"])}) == []
 
 
+def test_numbers_that_others_make_are_told_once_each():
+    whole: dict[str, object] = {"type": "float", "min": 0, "max": 9999, "decimals": 0}
+    money = {**whole, "decimals": 2}
+    ones, others, many = ([row * part % 97 for row in ROWS] for part in (7, 11, 5))
+    parts: dict[str, Column] = {
+        "one": (money, [f"{one:.2f}" for one in ones]),
+        "other": (whole, list(map(str, others))),
+        "many": (whole, list(map(str, many))),
+    }
+    made = {
+        "the sum of 'one', 'other', 'many'": [sum(row) for row in zip(ones, others, many, strict=True)],
+        "the sum of 'one', 'many'": [one + each for one, each in zip(ones, many, strict=True)],
+        "the product of 'one' and 'many'": [one * each for one, each in zip(ones, many, strict=True)],
+        "'one' / 'other'": [one / other if other else "" for one, other in zip(ones, others, strict=True)],
+        "'one' in percent of 'other'": [
+            100 * one / other if other else "" for one, other in zip(ones, others, strict=True)
+        ],
+    }
+    for text, numbers in made.items():
+        cells = [f"{number:.2f}" if number != "" else "" for number in numbers]
+        assert say(**parts, x=(money, cells)) == [f"'x' is {text}"]
+        assert say(**parts, x=(money, [*cells[:-1], "9.99"])) == []
+    assert say(**parts, x=(money, [""] * len(ROWS))) == []
+    cells = [f"{one * each:.2f}" for one, each in zip(ones, many, strict=True)]
+    assert say(x=(money, cells), **parts) == ["'one' is 'x' / 'many'"]  # the last of those that are made
+    open_one = {key: value for key, value in money.items() if key != "decimals"}
+    assert say(**parts, x=(open_one, cells)) == []  # nobody says how exact it is
+    most: dict[str, Column] = {f"n{place}": parts["one"] for place in range(17)}
+    assert say(**parts, **most, x=(money, cells)) == []
+
+
 def test_what_whole_numbers_follow_from_is_told():
     whole: dict[str, object] = {"type": "integer", "min": 0, "max": 2024}
     begin = [f"{row % 20 + 1:02d}.{row % 12 + 1:02d}.2024 10:30" for row in ROWS]
