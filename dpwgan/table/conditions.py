@@ -45,6 +45,7 @@ _NARROW = _FUNCTIONS["TemporalExpr"] - {"ToString"} | {"LenChars", "LenBytes", "
 _MOVE = {"TemporalExpr": "OffsetBy"}
 _ROUNDING = 1e-13
 _MIXED = "compares or combines columns and constants of kinds that do not go together"
+_NUMBER = "is a number, as an enum of whole numbers is: compare it with one without quotes"
 _PROBES: dict[Any, Any] = {
     **{pl.Int64: 1, pl.Float64: 0.5, pl.String: "x", pl.Boolean: True},
     **{pl.Date: date(2000, 1, 1), MOMENT: datetime(2000, 1, 1), pl.Time: time()},
@@ -164,26 +165,29 @@ def find_type(expression: RowExpression, types: Mapping[str, pl.DataType]) -> pl
             _check_kinds(sides, [probe.select(side.alias("")).dtypes[0] for side in sides])
         return expression.evaluate(probe).dtype
     except (pl.exceptions.PolarsError, TypeError):
-        moved = "; a date is moved by INTERVAL '1 day'" if any(kind.is_temporal() for kind in types.values()) else ""
-        raise ConditionError(_MIXED + moved) from None
+        quoted = [f"; {quote(name)} {_NUMBER}" for name, _ in expression.texts if types[name].is_numeric()]
+        moved = ["; a date is moved by INTERVAL '1 day'"] if any(kind.is_temporal() for kind in types.values()) else []
+        raise ConditionError("".join([_MIXED, *quoted[:1], *moved])) from None
 
 
 def _check_kinds(sides: Sequence[pl.Expr], types: Sequence[pl.DataType]) -> None:
     """Refuses a comparison for which polars would turn values of one kind into another."""
     like = (pl.Datetime if found == pl.Date else found for found in types)  # a date is the beginning of its day
-    kinds = {"number" if found.is_numeric() else found.base_type() for found in like}
+    each = ["number" if found.is_numeric() else found.base_type() for found in like]
+    kinds = {*each}
     if len(kinds - {pl.Null}) < 2:
         return
     if kinds & {"number", pl.String} and any(found.is_temporal() for found in types):
         other = "number" if "number" in kinds else "text"
         raise ConditionError(f"compares a time with a {other}; write DATE '...', TIMESTAMP '...' or INTERVAL '...'")
-    advice: dict[type[pl.DataType], str] = {pl.Boolean: "is true or false: write it alone or after NOT"}
-    if "number" in kinds:
+    advice: dict[object, str] = {pl.Boolean: "is true or false: write it alone or after NOT"}
+    if kinds == {"number", pl.String}:
         advice[pl.String] = "is text, as an enum is unless its 'values' are whole numbers, or 'maxval' says so"
+        advice["number"] = _NUMBER
     said = "".join(
-        f"; {quote(side.meta.output_name())} {advice[found.base_type()]}"
-        for side, found in zip(sides, types, strict=True)
-        if found.base_type() in advice and side.meta.is_column()
+        f"; {quote(side.meta.output_name())} {advice[kind]}"
+        for side, kind in zip(sides, each, strict=True)
+        if kind in advice and side.meta.is_column()
     )
     raise ConditionError(f"{_MIXED}{said}")
 

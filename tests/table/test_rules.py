@@ -199,6 +199,11 @@ TYPOS = ["word = 'X'", "'z' <> word", "word IN ('x', 'z')", "CASE word WHEN 'z' 
         ("age", "neither true nor false"),
         ("(word > 3) = (age > 3)", "kinds that do not go together; 'word' is text"),
         ("word > 3", "kinds that do not go together; 'word' is text, as an enum is unless its 'values' are whole"),
+        (
+            "code = '01'",
+            "kinds that do not go together; 'code' is a number, as an enum of whole numbers is: compare it",
+        ),
+        ("code IN ('01', '02')", "kinds that do not go together; 'code' is a number"),
         ("smokes <> 'true' OR age > 1", "kinds that do not go together; 'smokes' is true or false: write it alone"),
         ("word = smokes", "'smokes' is true or false"),
         ("smokes BETWEEN 'A' AND 'Z'", "'smokes' is true or false"),
