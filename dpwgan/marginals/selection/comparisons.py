@@ -261,14 +261,28 @@ def _draw_near(
     coarsening: Coarsening,
     rng: np.random.Generator,
 ) -> None:
-    """Draws parts of some rows again within their groups, in place, where both sides are then of one group."""
+    """Draws parts of some rows again within their groups, in place, where both sides are then of one group.
+
+    A day that is a group of its own is hardly hit so, and many rows may have it, as a study's last: one part is what it
+    then has to be, in the end outside of its group.
+    """
     facts, parts = coarsening.attributes, coarsening.parts
     own, part = facts[asked.own], parts[asked.own]
     groups = {place: parts[place].find_groups(cells[place]) for place in (asked.own, *free)}
+    is_one = np.bincount(part.groups, np.diff(part.starts, append=part.cells)) == 1
+    factors = dict(zip(asked.others, asked.sides.find_factors(facts), strict=True))
     for turn in range(_TRIES + 1 if free else 0):
         drawn = {place: cells[place][rows] for place in asked.others}
         if turn:
             drawn |= {place: parts[place].draw_cells(groups[place][rows], rng=rng) for place in free}
+        if own.is_moment and asked.sides.how == SUM:
+            place = free[turn % len(free)]
+            off = cells[asked.own][rows] - _find_wanted(drawn, asked, facts)
+            needed = drawn[place] + off // factors[place]
+            fits = _are_near(needed, groups[place][rows], part=parts[place], own=facts[place])
+            if turn == _TRIES:
+                fits = (needed >= facts[place].codes) & (needed < facts[place].cells)
+            drawn[place] = np.where(fits & is_one[groups[asked.own][rows]], needed, drawn[place])
         near = _are_near(_find_wanted(drawn, asked, facts), groups[asked.own][rows], part=part, own=own)
         for place in free:
             cells[place][rows[near]] = drawn[place][near]

@@ -435,6 +435,24 @@ def test_moments_are_as_much_later_as_a_number_says_where_groups_are_too_wide_to
     assert np.mean(last == first + length) > 0.98
 
 
+def test_a_day_that_is_a_group_of_its_own_stays_as_frequent_where_a_number_says_how_much_later_it_is():
+    """Who is alive was last seen on a study's last day, however long that is after the first."""
+    begin, end = (CalendarColumn(name=name, first=0, steps=960, **_DAYS) for name in ("begin", "end"))
+    spans = lay_out(begin, end, make_number("days", most=999))
+    rng = np.random.default_rng(0)
+    begins = rng.integers(0, 860, 6_000)
+    ends = np.where(rng.random(6_000) < 0.5, 960, rng.integers(begins, 960))
+    encoded = write_cells(spans, begins, ends, ends - begins)
+    coarsening = coarsen(encoded, block=60)
+    assert coarsening.parts[1].starts[-1] == 960
+    known = Comparisons({compare(1, (0, 2)): np.array([[0.0, 1.0, 0.0]], np.float32)})
+    drawn = draw_of_groups(encoded, coarsening)
+    known.redraw(drawn, coarsening, rng=rng)
+    first, last, days = read_cells(drawn)
+    assert np.mean(last == first + days) > 0.99
+    assert np.mean(last == 960) == pytest.approx(np.mean(ends == 960), abs=0.01)
+
+
 def ask_how_much_later(gaps: Levels, kind: Levels, *, more: int, seed: int = 0) -> tuple[Levels, Levels, Comparisons]:
     """Two days, and how far rows drawn of their groups then lie apart, by the kind of each row."""
     begin, end = (CalendarColumn(name=name, first=0, steps=4_000, **_DAYS) for name in ("begin", "end"))
