@@ -247,8 +247,10 @@ class RowSource:
 
     def _refuse(self, place: int, *, passed: int, drawn: int) -> None:
         rule = self._rules.rules[place]
-        kind = UsageError if place >= self._mended.stop else SpecsError
-        raise kind(f"{passed} of {drawn:,} rows that the model drew keep all rules; most broken is {rule.name}.")
+        found = f"{passed} of {drawn:,} rows that the model drew keep all rules; most broken is {rule.name}"
+        if place >= self._mended.stop:
+            raise UsageError(f"{found}.")
+        raise SpecsError(f"{found}; 'derived', 'since' or 'above' ties columns in every row (docs/specs.md, Rules).")
 
 
 def check_condition(where: str, schema: Schema) -> tuple[str, ...]:
