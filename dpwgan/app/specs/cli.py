@@ -126,8 +126,8 @@ def _draft(arguments: argparse.Namespace) -> None:
         name, own = next(iter(owners.items()))
         LOGGER.warning(
             "column %s may say whose a row is: many of its values have several rows. A run protects one row unless "
-            'the specs name a unit: add "unit": {"column": %s, "max_rows": K}, and list it as "drop" or row names '
-            "(docs/specs.md, Unit)%s%s",
+            'the specs name a unit: add "unit": {"column": %s, "max_rows": K}, and list it as "drop", or as row names, '
+            'with "linked" columns for what lasts from row to row (docs/specs.md, Unit)%s%s',
             " or ".join(map(quote, islice(owners, _MOST_NAMED))),
             json.dumps(name, ensure_ascii=False),
             f'; all its rows have the same {_shorten(map(quote, own))}: mark such columns "of": "unit"' if own else "",

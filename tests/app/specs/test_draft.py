@@ -213,6 +213,7 @@ def test_unit_is_asked_for_when_a_column_of_the_rows_may_say_whose_they_are(tmp_
     said = capfd.readouterr().err
     assert "column 'patient' may say whose a row is: many of its values have several rows." in said
     assert '"unit": {"column": "patient", "max_rows": K}' in said
+    assert '"linked" columns for what lasts from row to row' in said
     assert "null in the draft: 'patient' (type: whose a row is?)\n" in said
     assert specs["patient"] == {"type": None}
     path.write_text(json.dumps({**specs, "unit": {"column": "patient", "max_rows": 4}, "patient": {"type": "drop"}}))
