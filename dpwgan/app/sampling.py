@@ -3,9 +3,9 @@
 Where a model's rows are of codes, and fall into groups of cells, as little is drawn anew as will do, so that rules move
 no share of what was fitted. The columns of a broken rule are drawn anew inside their groups. Then rows that break it
 exchange one of its columns where that leaves fewer rules broken: no column's shares move, and by the finest column,
-whose ties to others are known least, little of what hangs together does. Then the columns are drawn of the row's code,
-and as a whole only a row of which all that comes to nothing. A condition on the output (`--where`) is another matter:
-rows that do not meet it are left out.
+whose ties to others are known least, little of what hangs together does. Then equations are solved for a number, the
+columns of rules drawn of the row's code, and as a whole only a row of which all that comes to nothing. A condition on
+the output (`--where`) is another matter: rows that do not meet it are left out.
 Privacy: post-processing of the model, and so is how often that takes.
 Source: Moser and Tardos 2010 (resampling what is broken); Guo, Jerrum, Liu 2019, arXiv:1611.01647, of its law;
   Dalenius and Reiss 1982 (tables that keep their margins while rows exchange cells).
@@ -28,16 +28,16 @@ from dpwgan.table.conditions import ConditionError
 from dpwgan.table.encoded import EncodedTable, join
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.rules import RuleBook, read_condition
-from dpwgan.table.schema import Rule, Schema
+from dpwgan.table.schema import NumericColumn, Rule, Schema
 from dpwgan.table.threads import map_in_order
 
 Flags = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.int64]
 
-# How often, at most, cells are drawn anew inside their groups, exchanged, and drawn of their codes, before the row is
-# drawn anew: that moves the shares of whatever hardly keeps the rules, so that few rows should be. A stage ends where
-# so many of its rounds mended next to nothing of what was broken.
-_ROUNDS = {"inside groups": 8, "exchanged": 32, "of codes": 32}
+# How often, at most, cells are drawn anew inside their groups, exchanged, computed, and drawn of their codes, before
+# the row is drawn anew: that moves the shares of whatever hardly keeps the rules, so that few rows should be. A stage
+# ends where so many of its rounds mended next to nothing of what was broken.
+_ROUNDS = {"inside groups": 8, "exchanged": 32, "solved": 2, "of codes": 32}
 _IDLE_ROUNDS, _LEAST_MENDED = 3, 0.02
 # Judging a few rows takes as long as judging thousands: so many are drawn for one, and so many for all.
 _MOST_TRIED, _TRIED_AT_ONCE = 8, 1 << 12
@@ -173,8 +173,10 @@ class RowSource:
         """Mends rows of codes in place, and says how many broke each rule when all that moves no share was done."""
         rules, known = self._encoder.rules.rules, drawn.known
         finest = [max(rule.columns, key=lambda name: known[name].n_unique()) for rule in rules]
+        counts: Codes = drawn.broken.sum(axis=1)
         for stage, rounds in _ROUNDS.items():
-            counts: Codes = drawn.broken.sum(axis=1)
+            if stage != "of codes":
+                counts = drawn.broken.sum(axis=1)
             left: list[int] = []
             for _ in range(rounds):
                 left.append(int(drawn.broken[self._mended].sum()))
@@ -184,6 +186,8 @@ class RowSource:
                 rest = np.flatnonzero(drawn.broken[self._mended].any(axis=0))
                 if stage == "exchanged":
                     drawn.put(*self._exchange(drawn, rest, finest, rng=rng))
+                elif stage == "solved":
+                    self._solve(drawn, rng=rng)
                 else:
                     drawn.put(rest, self._redraw(model, drawn, rest, within_groups=stage == "inside groups", rng=rng))
         return counts
@@ -227,6 +231,31 @@ class RowSource:
             waits &= ~better[place]
         taken = np.flatnonzero(better)
         return rest[taken % count], after.take(taken)
+
+    def _solve(self, drawn: _Drawn, *, rng: np.random.Generator) -> None:
+        """Has a number of each broken equation be what the others ask for, in place, if fewer rules are broken for it.
+
+        It is the largest that will do, and equations of small ones come first: parts are left, and totals made of them.
+        """
+        size: dict[str, float] = {}
+        numbers: dict[int, list[str]] = {}
+        for place, rule in enumerate(self._encoder.rules.rules):
+            if self._rules.has_equations(place):
+                columns = (self._encoder.schema.by_name[name] for name in rule.columns)
+                numbers[place] = [column.name for column in columns if type(column) is NumericColumn]
+                for name in numbers[place]:
+                    values = drawn.known[name].cast(pl.Float64, strict=False).drop_nulls().to_numpy()
+                    size[name] = float(np.median(np.abs(values))) if len(values) else 0.0
+        for place, own in sorted(numbers.items(), key=lambda item: max(map(size.__getitem__, item[1]), default=0.0)):
+            for name, sign in itertools.product(sorted(own, key=size.__getitem__, reverse=True), (-1.0, 1.0)):
+                rows = np.flatnonzero(drawn.broken[place])
+                before = drawn.take(rows)
+                for gaps in self._rules.find_gaps(place, before.known):
+                    moved = before.encoded.take(np.arange(len(rows)))
+                    self._encoder.move(moved, before.known.get_column(name), by=sign * gaps)
+                    after = self._judge(moved, before.codes, rng=rng)
+                    fewer = before.broken[self._mended].sum(axis=0) > after.broken[self._mended].sum(axis=0)
+                    drawn.put(rows[fewer], after.take(np.flatnonzero(fewer)))
 
     def _judge(self, encoded: EncodedTable, codes: Codes, *, rng: np.random.Generator) -> _Drawn:
         cells = pl.DataFrame(self._encoder.decode_columns(encoded, rng, names=self._rules.columns))

@@ -63,7 +63,8 @@ class RowExpression:
     `columns` are those it reads. `comparisons` are those of a column with a constant in it: column, operator, and the
     number, or the moment as `dpwgan.table.calendar` counts them.
     `opaque` are the columns in anything but comparisons of columns and constants joined by AND, OR, NOT and IS NULL.
-    `sides` are the two sides of each comparison. `texts` are columns and the texts that they may or may not be.
+    `sides` are the two sides of each comparison, `equations` those of each that may ask for both to be the same, or
+    nearly (`ABS(a - b) <= 1`: what is near 0, and 0). `texts` are columns and the texts that they may or may not be.
     """
 
     node: Any = field(repr=False)
@@ -71,6 +72,7 @@ class RowExpression:
     comparisons: tuple[tuple[str, str, float], ...]
     opaque: frozenset[str]
     sides: tuple[tuple[pl.Expr, pl.Expr], ...] = field(repr=False)
+    equations: tuple[tuple[pl.Expr, pl.Expr], ...] = field(repr=False)
     texts: tuple[tuple[str, str], ...] = field(repr=False)
 
     def evaluate(self, values: pl.DataFrame) -> pl.Series:
@@ -119,6 +121,7 @@ def read_sql(text: str) -> RowExpression:
         comparisons=tuple(reader.comparisons),
         opaque=frozenset(reader.opaque),
         sides=tuple((_deserialize(left), _deserialize(right)) for left, right in reader.sides),
+        equations=tuple((_deserialize(left), _deserialize(right)) for left, right in reader.equations),
         texts=tuple(reader.texts),
     )
 
@@ -240,8 +243,11 @@ def _weigh(node: Any) -> pl.Expr:
         return _weigh(sides[0]) * _weigh(sides[1])
     if operation == "Div":
         return _weigh(sides[0]) / _deserialize(sides[1]).cast(pl.Float64).abs()
-    is_abs = "Function" in node and node["Function"]["function"] == "Abs"
-    return _weigh(node["Function"]["input"][0]) if is_abs else _deserialize(node).cast(pl.Float64).abs()
+    return _weigh(node["Function"]["input"][0]) if _is_abs(node) else _deserialize(node).cast(pl.Float64).abs()
+
+
+def _is_abs(node: Any) -> bool:
+    return isinstance(node, dict) and "Function" in node and node["Function"]["function"] == "Abs"
 
 
 def _split(node: Any) -> tuple[str, list[Any]]:
@@ -281,6 +287,7 @@ class _Reader:
         self.comparisons: list[tuple[str, str, float]] = []
         self.opaque: set[str] = set()
         self.sides: list[tuple[Any, Any]] = []
+        self.equations: list[tuple[Any, Any]] = []
         self.texts: list[tuple[str, str]] = []
 
     def read(self, *nodes: Any, plain: bool = True) -> None:
@@ -325,6 +332,9 @@ class _Reader:
     def _read_pair(self, operation: str, sides: list[Any]) -> None:
         if operation in _COMPARISONS:
             self.sides.append((sides[0], sides[1]))
+            near = [side["Function"]["input"][0] for side in sides if _is_abs(side)]
+            zero = _write(pl.lit(0.0))
+            self.equations.extend([(sides[0], sides[1])] if operation == "Eq" else [(one, zero) for one in near])
         if operation in ("Eq", "NotEq", *_DISTINCT):
             self._read_texts(*sides)
             self._read_texts(*sides[::-1])

@@ -18,6 +18,7 @@ from dpwgan.table.codecs import (
     make_derivation,
 )
 from dpwgan.table.codecs.codec import list_distinct
+from dpwgan.table.codecs.numbers import NumericCodec
 from dpwgan.table.conditions import read_sql
 from dpwgan.table.encoded import EncodedTable, RowRule, choose_number_type, lay_out_spans
 from dpwgan.table.findings import Findings, check_header, describe
@@ -329,6 +330,23 @@ class TableEncoder:
             ):
                 for column in [] if place is None else np.atleast_1d(place):
                     mine[rows, column] = theirs[rows, column]
+
+    def move(self, into: EncodedTable, cells: pl.Series, *, by: npt.NDArray[np.float64]) -> None:
+        """Adds to a column's numbers, of which these are the cells, and ends at the nearest that it may have.
+
+        Shapes: (n,) each. Raises: DpwganError, an internal error, if it is no column of numbers by itself.
+        """
+        codec = self._trained[cells.name]
+        if not isinstance(codec, NumericCodec):
+            raise DpwganError("Internal error: a column is moved that has no numbers.")
+        missing, values, _ = codec.read(cells)
+        column = codec.column
+        part = codec.encode_values(missing, np.clip(values + by, column.minimum, column.maximum))
+        code, number = self._code_of[cells.name], self._number_of[cells.name]
+        if code is not None and part.codes is not None:
+            into.codes[:, code] = part.codes
+        if number is not None and part.numbers is not None:
+            into.numbers[:, number] = part.numbers
 
     def _list_sources(self, name: str) -> tuple[str, ...]:
         names = getattr(self._derived.get(name), "sources", (name,))

@@ -23,6 +23,7 @@ from dpwgan.table.schema import (
 )
 
 Flags = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
 
 _NO_COLUMN = "names no column; a name stands in double quotes or none, in single ones a text"
 
@@ -58,6 +59,22 @@ class RuleBook:
             else self._break_combinations(rule, values)
             for place, rule in enumerate(self.rules)
         ]
+
+    def has_equations(self, place: int) -> bool:
+        """Whether a rule may ask for two sides to be the same, or nearly."""
+        condition = self._conditions[place]
+        return condition is not None and bool(condition.equations)
+
+    def find_gaps(self, place: int, frame: pl.DataFrame) -> list[Floats]:
+        """By how much the sides of each equation of a rule differ, 0 where that is not known. Shapes: (n,) each."""
+        values = pl.DataFrame({name: codec.get_values(frame) for name, codec in self._codecs.items()})
+        gaps = []
+        for left, right in () if (condition := self._conditions[place]) is None else condition.equations:
+            sides = values.select(left.alias("left"), right.alias("right"))
+            if all(kind.is_numeric() for kind in sides.dtypes):
+                gap = sides.select(pl.col("left").cast(pl.Float64) - pl.col("right")).to_series()
+                gaps.append(gap.fill_nan(0.0).fill_null(0.0).to_numpy())
+        return gaps
 
     def _break_combinations(self, rule: Rule, values: pl.DataFrame) -> Flags:
         """Which of (n,) rows of values break a rule that lists combinations. Shapes: (n,)."""

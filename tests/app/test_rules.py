@@ -124,6 +124,47 @@ def test_no_row_written_breaks_a_rule_of_ages():
     assert (written["born"] > "1990-06-01").all()
 
 
+AMOUNT = {"type": "float", "min": -1e7, "max": 1e7, "decimals": 2}
+EQUATIONS = (
+    "fixed + current = total",
+    "ABS(equity + debt - total) < 0.005",
+    "stock + cash = current",
+    "sold - paid = won",
+)
+
+
+@pytest.mark.parametrize("solved", [2, 0], ids=["as it is", "broken twin: drawn alone"])
+def test_equations_between_numbers_hold_in_all_rows(solved, monkeypatch):
+    monkeypatch.setitem(sampling._ROUNDS, "solved", solved)
+    monkeypatch.setattr(sampling, "_LEAST_DRAWN", 1_000)
+    rng = np.random.default_rng(0)
+    fixed, stock, cash, paid, won = np.round(np.exp(rng.normal(8, 1, (5, 2_000))), 2)
+    current = stock + cash
+    equity = np.round(0.3 * (fixed + current), 2)
+    frame = pd.DataFrame(
+        {"fixed": fixed, "stock": stock, "cash": cash, "current": current, "total": fixed + current, "equity": equity}
+    )
+    frame = frame.assign(debt=frame.total - equity, paid=paid, won=won, sold=paid + won).round(2)
+    unknown = {"type": "float", "min": 0, "max": 1e7, "decimals": 2, "missing": ["-1"]}
+    specs = {**dict.fromkeys(frame, AMOUNT), "won": unknown, "rules": list(EQUATIONS)}
+    synthesizer = Synthesizer(specs, 1.0, method="independent", seed=1).fit(frame)
+    if not solved:
+        with pytest.raises(SpecsError, match="keep all rules"):
+            synthesizer.sample(500)
+        return
+    out = pl.from_pandas(synthesizer.sample(500)).select(pl.exclude("won"), pl.col("won").cast(pl.Float64))
+    off = out.select(
+        total=pl.sum_horizontal("fixed", "current") - pl.col("total"),
+        debt=pl.sum_horizontal("equity", "debt") - pl.col("total"),
+        current=pl.sum_horizontal("stock", "cash") - pl.col("current"),
+        sold=pl.when(pl.col("won") != -1).then(pl.col("sold") - pl.col("paid") - pl.col("won")),
+    )
+    assert off.select(pl.all().abs().max()).row(0) == pytest.approx([0.0] * 4, abs=0.006)
+    # Parts stay what they were drawn as; totals are made of them.
+    assert out["stock"].median() == pytest.approx(np.median(stock), rel=0.2)
+    assert out["total"].median() == pytest.approx(frame.total.median(), rel=0.3)
+
+
 def test_a_saved_model_keeps_rules_and_takes_conditions(tmp_path, monkeypatch):
     monkeypatch.setattr(sampling, "_LEAST_DRAWN", 1_000)
     rules = [{"sql": RULES[0], "violations": "keep"}]

@@ -28,6 +28,7 @@ from dpwgan.table.schema import (
     UnitColumn,
 )
 from dpwgan.table.source import make_piece
+from dpwgan.table.specs import parse_specs
 
 COLUMNS: dict[str, Column] = {
     column.name: column
@@ -285,3 +286,13 @@ def test_every_cell_is_legal_when_a_method_gives_any_codes_and_numbers(tmp_path:
     written = write_table(tmp_path / "out.csv", [frame], header=HEADER)
     assert written.records == 50
     assert open_table(tmp_path / "out.csv", SCHEMA).frame().equals(frame.cast(pl.String))
+
+
+@pytest.mark.parametrize("more", [{}, {"missing": ["99"], "max": 2**40}, {"bins": [0, 10, 20, 50]}])
+def test_numbers_move_to_the_nearest_that_they_may_be(more):
+    encoder = TableEncoder(parse_specs({"a": {"type": "integer", "min": 0, "max": 50, **more}}, sha256=""), ("a",))
+    encoded = encoder.encode(pl.DataFrame({"a": ["3", "40", "50"]}))
+    encoder.move(encoded, pl.Series("a", ["3", "40", "50"]), by=np.array([7.0, 5.0, -60.0]))
+    expected = encoder.encode(pl.DataFrame({"a": ["10", "45", "0"]}))
+    assert (encoded.codes == expected.codes).all()
+    assert (encoded.numbers == expected.numbers).all()

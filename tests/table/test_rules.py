@@ -407,3 +407,18 @@ def test_rules_are_told_apart_from_columns_that_have_numbers_for_names() -> None
     encoder = TableEncoder(schema, frame.columns)
     broken = encoder.rules.find_broken(frame)
     assert [flags.tolist() for flags in broken] == [[True, False, False], [False, True, False], [False, False, True]]
+
+
+def test_gaps_are_those_of_the_equations_of_a_rule() -> None:
+    specs: dict[str, Any] = {name: {"type": "integer", "min": 0, "max": 9, "optional": True} for name in "abc"}
+    rules = ["a + b = c", "a = 1 OR ABS(b - c) <= 2", "a < b OR c <> 4", "a IS NOT NULL"]
+    schema = parse_specs({**specs, "rules": rules}, sha256="")
+    book = TableEncoder(schema, tuple("abc")).rules
+    frame = pl.DataFrame({"a": ["1", "4", ""], "b": ["2", "5", "3"], "c": ["3", "0", "9"]})
+    assert [book.has_equations(place) for place in range(4)] == [True, True, True, False]
+    assert [gap.tolist() for gap in book.find_gaps(0, frame)] == [[0, 9, 0]]
+    assert [gap.tolist() for gap in book.find_gaps(1, frame)] == [[0, 3, 0], [-1, 5, -6]]
+    assert [gap.tolist() for gap in book.find_gaps(2, frame)] == [
+        [-1, -4, 5]
+    ]  # that it is not to be is found out later
+    assert book.find_gaps(3, frame) == []
