@@ -79,6 +79,11 @@ DRAFTED: dict[str, tuple[dict[str, dict[str, Any]], str, list[str]]] = {
         "AGEP,SEX,MSP,NOC,DENSITY,INDP,PINCP",
         ["99,1,6,19,16.3,170,1341000", "0,2,N,N,52864.7,N,N", "40,2,1,0,300.5,170,-9000"],
     ),
+    "sheet.csv": (
+        {**DOCTOR, **PLACE},
+        "visit,sex,age,ward,fee,smoker,seen,hour,children,mark,doctor,mail,place",
+        ["1,f,NA,01,3.50,true,01/03/2024,00:30,98,1,A,a@x,here", "2,m,120,99,500.00,false,31/12/2024,23:59,10,5,B,,"],
+    ),
     "ipums.cbk": ({"INCWAGE": {"min": 0, "max": 999998}}, "SEX,INCWAGE,METRO", ["1,0,02", "2,999998,B3", "1,5,0"]),
     "variables.txt": (
         {"SEX": {"type": "enum", "count": 3}, "AGE": {"type": "integer", **NUMBER}},
