@@ -46,6 +46,8 @@ _HEADER = {
 _MEANINGS = {words: meaning for meaning, listed in _HEADER.items() for words in listed.split("|")}
 _MOST_ABOVE = 10
 """Among so many rows the header is looked for."""
+_MOST_CODES = 1_000
+"""A range of codes is listed up to so many."""
 
 # The first whose words are in the name of a type is what it is.
 _TYPES: tuple[tuple[str, Type], ...] = (
@@ -53,11 +55,11 @@ _TYPES: tuple[tuple[str, Type], ...] = (
     ("date.?time|timestamp", "datetime"),
     ("date", "date"),
     ("time", "time"),
-    ("categor|nominal|ordinal|factor|enum|coded|choice|select", "enum"),
-    (r"identif|\bid\b|uuid|guid|key", "string"),
+    ("categor|nominal|ordinal|factor|enum|code|choice|select", "enum"),
+    (r"identif|\bid\b|uuid|guid|\bkey", "string"),
     ("free.?text|memo|note|blob|json|xml", "text"),
     (r"decimal|float|double|real|money|currency|continu|percent|\( ?\d+ ?, ?[1-9]", "float"),
-    ("int|whole|count|year|serial|num", "integer"),
+    (r"\bint|[a-z]int\b|whole|\bcount\b|year|serial|num", "integer"),
     ("char|str|text|alpha", "enum"),
 )
 _DIGITS = re.compile(r"\( ?\d+ ?, ?(\d+) ?\)")
@@ -144,7 +146,7 @@ def _read_moment(entry: Mapping[str, Any], kind: Type | None, style: str | None,
 def _read_codes(kind: Type | None, said: Mapping[str, str]) -> dict[str, Any]:
     """The list of codes, a range of them told one by one; the type alone where there is no list."""
     codes, low, high = _read_values(said["values"])
-    if isinstance(low, int) and isinstance(high, int):
+    if isinstance(low, int) and isinstance(high, int) and high - low < _MOST_CODES:
         codes = dict.fromkeys([*map(str, range(low, high + 1)), *codes], "")
     more = {"ordered": True} if "ordinal" in said.get("type", "").lower() else {}
     return {"type": "enum", "values": [*codes], "more": more} if codes else {"type": kind}
@@ -153,19 +155,19 @@ def _read_codes(kind: Type | None, said: Mapping[str, str]) -> dict[str, Any]:
 def _find_number(entry: Mapping[str, Any], kind: Type | None, said: Mapping[str, str]) -> Entry | None:
     """The number that a range, or a type without a list of codes, says; None where they say none."""
     codes, low, high = _read_values(said["values"])
+    nothing = {code for code, label in codes.items() if _NOTHING.search(label or code)}
+    told = {code for code in codes if code not in nothing and read_number(code) is not None}
     low, high = (read_number(said.get(end) or found) for end, found in (("minimum", low), ("maximum", high)))
     is_number = kind in ("integer", "float")
     ends = [end for end in (low, high) if end is not None]
-    if not is_number and (kind is not None or not ends):
-        return None
-    if not ends and not all(map(_NOTHING.search, codes.values())):
+    if not (is_number or (kind is None and ends)) or (told and not ends):
         return None
     missing = []
-    for code, label in codes.items():
+    for code in codes:
         is_next = False
-        if low is not None and high is not None and not _NOTHING.search(label):
+        if code in told and low is not None and high is not None:
             low, high, is_next = extend_range(low, high, read_number(code))
-        missing += [] if is_next else [code]
+        missing += [code] if code in nothing or (code in told and not is_next) else []
     digits = said.get("decimals") or next(iter(_DIGITS.findall(said.get("type", ""))), "")
     decimals = int(digits) if digits.isdigit() else None
     whole = decimals == 0 or (decimals is None and kind != "float" and are_whole(ends))
@@ -208,8 +210,8 @@ def _part(piece: str) -> tuple[str, str]:
 
 
 def _read_style(text: str) -> str | None:
-    """A date's format as strftime has it, of one such as DD/MM/YYYY; None where it is none."""
+    """A date's or a time's format as strftime has it, of one such as DD/MM/YYYY; None where it is none."""
     style = text if "%" in text else text.lower().replace("mi", "mm")
     for letters, field in _FIELDS.items():
         style = re.sub(letters, field, style)
-    return style if "%" in style and not re.search("(?<!%)[a-su-y]", style) else None
+    return style if re.search("%[YyH]", style) and not re.search("[0-9]|(?<![%-])[a-su-y]", style) else None

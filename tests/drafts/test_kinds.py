@@ -341,6 +341,8 @@ SHEETS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
             "f|1.5 to 3 mm|x",
             "g|[1, 5]|x",
             "h|0,1|x",
+            "i|0-100%|x",
+            "j|0-9 mm|x",
         ),
         {
             "a": {"type": "enum", "values": ["M", "F"]},
@@ -349,14 +351,34 @@ SHEETS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
             "f": {"type": "float", "min": 1.5, "max": 3},
             "g": {"type": "integer", "min": 1, "max": 5},
             "h": {"type": "enum", "values": ["0", "1"]},
+            "i": {"type": "integer", "min": 0, "max": 100},
+            "j": {"type": "integer", "min": 0, "max": 9},
         },
     ),
     "codes that mean nothing alone": (
-        ("name,type,values,required", "a,Numeric,-9 = Missing,x", 'b,Numeric,"0 = no, 1 = yes",x'),
+        (
+            "name,type,values,required",
+            "a,Numeric,-9 = Missing,x",
+            'b,Numeric,"0 = no, 1 = yes",x',
+            'c,Int,"any, above 0",x',
+        ),
         {
             "a": {"type": "integer", "min": None, "max": None, "missing": ["-9"]},
             "b": {"type": "enum", "values": ["0", "1"]},
+            "c": {"type": "integer", "min": None, "max": None},
         },
+    ),
+    "types as they are called": (
+        ("name,type,format,required", "a,Country code,,x", "b,smallint,,x", "c,Date,%-d.%-m.%y,x"),
+        {
+            "a": {"type": "enum", "values": None},
+            "b": {"type": "integer", "min": None, "max": None},
+            "c": {"type": "date", "format": "%-d.%-m.%y", "min": None, "max": None},
+        },
+    ),
+    "codes that are many": (
+        ("name,type,values,required", "a,Categorical,1-12,x", "b,Categorical,1-99999,x"),
+        {"a": {"type": "enum", "values": [*map(str, range(1, 13))]}, "b": {"type": "enum", "values": None}},
     ),
 }
 
