@@ -243,12 +243,14 @@ class RowSource:
             if self._rules.has_equations(place):
                 columns = (self._encoder.schema.by_name[name] for name in rule.columns)
                 numbers[place] = [column.name for column in columns if type(column) is NumericColumn]
-                for name in numbers[place]:
-                    values = drawn.known[name].cast(pl.Float64, strict=False).drop_nulls().to_numpy()
-                    size[name] = float(np.median(np.abs(values))) if len(values) else 0.0
+                for name, values in self._encoder.read_values(drawn.known, numbers[place]).to_dict().items():
+                    known = np.abs(values.drop_nulls().to_numpy())
+                    size[name] = float(np.median(known)) if len(known) else 0.0
         for place, own in sorted(numbers.items(), key=lambda item: max(map(size.__getitem__, item[1]), default=0.0)):
             for name, sign in itertools.product(sorted(own, key=size.__getitem__, reverse=True), (-1.0, 1.0)):
                 rows = np.flatnonzero(drawn.broken[place])
+                if not len(rows):
+                    break
                 before = drawn.take(rows)
                 for gaps in self._rules.find_gaps(place, before.known):
                     moved = before.encoded.take(np.arange(len(rows)))

@@ -78,6 +78,9 @@ _NOTHING = re.compile(
 _PLAIN = str.maketrans({"\u2013": "-", "\u2014": "-", "\u2212": "-", "\u2026": "..."})
 _FIELDS = {"hh(.?)mm": r"%H\1%M", "yyyy": "%Y", "yy": "%y", "mm": "%m", "dd": "%d", "hh": "%H", "ss": "%S"}
 
+_Values = tuple[dict[str, str], Number | None, Number | None]
+"""Codes with their labels, and the ends of the range."""
+
 
 def recognise(source: Source) -> bool:
     """Whether it has a header that names variables and says what they hold."""
@@ -132,7 +135,8 @@ def _read_variable(name: str, said: Mapping[str, str]) -> Entry:
         return Entry(**entry, type="string" if is_key else kind)
     if style or kind in ("date", "datetime", "time"):
         return _read_moment(entry, choose_calendar(style) if style else kind, style, said)
-    return _find_number(entry, kind, said) or Entry(**entry, **_read_codes(kind, said))
+    values = _read_values(said["values"])
+    return _find_number(entry, kind, said, values) or Entry(**entry, **_read_codes(kind, said, values))
 
 
 def _read_moment(entry: Mapping[str, Any], kind: Type | None, style: str | None, said: Mapping[str, str]) -> Entry:
@@ -143,18 +147,18 @@ def _read_moment(entry: Mapping[str, Any], kind: Type | None, style: str | None,
     return Entry(**entry, type=kind, format=style, minimum=low, maximum=high)
 
 
-def _read_codes(kind: Type | None, said: Mapping[str, str]) -> dict[str, Any]:
+def _read_codes(kind: Type | None, said: Mapping[str, str], values: _Values) -> dict[str, Any]:
     """The list of codes, a range of them told one by one; the type alone where there is no list."""
-    codes, low, high = _read_values(said["values"])
+    codes, low, high = values
     if isinstance(low, int) and isinstance(high, int) and high - low < _MOST_CODES:
         codes = dict.fromkeys([*map(str, range(low, high + 1)), *codes], "")
     more = {"ordered": True} if "ordinal" in said.get("type", "").lower() else {}
     return {"type": "enum", "values": [*codes], "more": more} if codes else {"type": kind}
 
 
-def _find_number(entry: Mapping[str, Any], kind: Type | None, said: Mapping[str, str]) -> Entry | None:
+def _find_number(entry: Mapping[str, Any], kind: Type | None, said: Mapping[str, str], values: _Values) -> Entry | None:
     """The number that a range, or a type without a list of codes, says; None where they say none."""
-    codes, low, high = _read_values(said["values"])
+    codes, low, high = values
     nothing = {code for code, label in codes.items() if _NOTHING.search(label or code)}
     told = {code for code in codes if code not in nothing and read_number(code) is not None}
     low, high = (read_number(said.get(end) or found) for end, found in (("minimum", low), ("maximum", high)))
@@ -175,8 +179,8 @@ def _find_number(entry: Mapping[str, Any], kind: Type | None, said: Mapping[str,
     return Entry(**kept, type="integer" if whole else "float", minimum=low, maximum=high)
 
 
-def _read_values(text: str) -> tuple[dict[str, str], Number | None, Number | None]:
-    """The codes with their labels and the ends of the range that a cell says; one word alone is no list."""
+def _read_values(text: str) -> _Values:
+    """What a cell says of values; one word alone is no list."""
     codes, low, high = dict[str, str](), None, None
     for piece in _cut(text):
         code, label = _part(piece)

@@ -40,6 +40,7 @@ class RuleBook:
     def __init__(self, rules: Sequence[Rule], codecs: Mapping[str, ReadCodec]) -> None:
         self.rules = tuple(rules)
         self._conditions = [None if rule.sql is None else read_sql(rule.sql) for rule in rules]
+        self._equations = [() if condition is None else condition.equations for condition in self._conditions]
         self.columns = tuple(dict.fromkeys(name for rule in rules for name in rule.columns))
         self._codecs = {name: codecs[name] for name in self.columns}
 
@@ -49,7 +50,7 @@ class RuleBook:
 
     def find_broken(self, frame: pl.DataFrame) -> list[Flags]:
         """Which of (n,) rows of cells break each rule. Shapes: one (n,) a rule."""
-        values = pl.DataFrame({name: codec.get_values(frame) for name, codec in self._codecs.items()})
+        values = self._read_values(frame)
         read = {str(place): one.see(values.schema) for place, one in enumerate(self._conditions) if one is not None}
         # All of them see the values as they came, whatever the names of the columns that they are written into.
         kept = double_one(values).with_columns(one.fill_null(True).alias(name) for name, one in read.items())
@@ -62,19 +63,20 @@ class RuleBook:
 
     def has_equations(self, place: int) -> bool:
         """Whether a rule may ask for two sides to be the same, or nearly."""
-        condition = self._conditions[place]
-        return condition is not None and bool(condition.equations)
+        return bool(self._equations[place])
 
     def find_gaps(self, place: int, frame: pl.DataFrame) -> list[Floats]:
         """By how much the sides of each equation of a rule differ, 0 where that is not known. Shapes: (n,) each."""
-        values = pl.DataFrame({name: codec.get_values(frame) for name, codec in self._codecs.items()})
-        gaps = []
-        for left, right in () if (condition := self._conditions[place]) is None else condition.equations:
+        values, gaps = self._read_values(frame), []
+        for left, right in self._equations[place]:
             sides = values.select(left.alias("left"), right.alias("right"))
             if all(kind.is_numeric() for kind in sides.dtypes):
                 gap = sides.select(pl.col("left").cast(pl.Float64) - pl.col("right")).to_series()
                 gaps.append(gap.fill_nan(0.0).fill_null(0.0).to_numpy())
         return gaps
+
+    def _read_values(self, frame: pl.DataFrame) -> pl.DataFrame:
+        return pl.DataFrame({name: codec.get_values(frame) for name, codec in self._codecs.items()})
 
     def _break_combinations(self, rule: Rule, values: pl.DataFrame) -> Flags:
         """Which of (n,) rows of values break a rule that lists combinations. Shapes: (n,)."""
