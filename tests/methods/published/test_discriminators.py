@@ -142,24 +142,23 @@ def test_sum_moves_by_the_clip_norm_at_most_when_the_first_a_middle_or_the_last_
 @pytest.mark.slow
 @both
 def test_sum_moves_further_when_a_twin_has_noise_by_place_or_clips_each_tensor_or_before_the_noise(kind):
-    subject = kind(20)
+    subject, everyone = kind(20), np.arange(20)
     sizes = np.cumsum([int(np.prod(weight.shape)) for weight in subject.critic.weights])[:-1]
-
-    def gradients(places: Places, *, noise: float = 1.0) -> list[Floats]:
-        return subject.gradients(places, noise * subject.draw_noise(places))
+    noise = subject.draw_noise(everyone)
+    noisy, bare = (np.array(subject.gradients(everyone, of_rows)) for of_rows in (noise, 0.0 * noise))
 
     def by_place(places: Places) -> Any:
         return subject.clipped_sum(places, subject.draw_noise(np.arange(len(places))))
 
     def per_tensor(places: Places) -> Any:
-        parts = [np.split(row, sizes) for row in gradients(places)]
+        parts = [np.split(row, sizes) for row in noisy[places]]
         return [
             sum(row[tensor] * min(1.0, CLIP / max(np.linalg.norm(row[tensor]), 1e-30)) for row in parts)
             for tensor in range(len(sizes) + 1)
         ]
 
     def before_the_noise(places: Places) -> Any:
-        pairs = zip(gradients(places), gradients(places, noise=0.0), strict=True)
+        pairs = zip(noisy[places], bare[places], strict=True)
         return [sum(a * min(1.0, CLIP / np.linalg.norm(b)) for a, b in pairs)]
 
     moved = influences(by_place, 20)
