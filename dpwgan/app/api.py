@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
@@ -22,7 +23,7 @@ from threadpoolctl import threadpool_limits
 from dpwgan.app.book.book import BookAccount
 from dpwgan.app.claim import Claim
 from dpwgan.app.config import RECORDS, Options, SynthesisConfig
-from dpwgan.app.fitting import EncodedRun, claim_run, encode_run, fit_run, open_journal
+from dpwgan.app.fitting import Cited, EncodedRun, claim_run, encode_run, fit_run, open_journal
 from dpwgan.app.links import release_links
 from dpwgan.app.planning import RunPlan, plan_run
 from dpwgan.app.progress import ProgressCallback, ignore_progress, show_bar
@@ -35,11 +36,11 @@ from dpwgan.app.saved_model import (
     read_description,
     save_model,
 )
+from dpwgan.app.teamwork import agree_on_charges, do_together, open_together
 from dpwgan.app.together import draw_chunks
 from dpwgan.errors import InputError, UsageError, say_why
 from dpwgan.methods.base import FittedSynthesizer
 from dpwgan.methods.registry import finds_intervals, make_settings
-from dpwgan.privacy.journal import Journal
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.settings import declared
 from dpwgan.table import frames
@@ -91,6 +92,7 @@ class _Fit:
     encoder: TableEncoder
     line_ending: str
     types: Mapping[str, pl.DataType] = field(default_factory=dict)
+    account: BookAccount | None = None
 
 
 class Synthesizer:
@@ -120,12 +122,10 @@ class Synthesizer:
         schema = _read_schema(specs, codebook=codebook)
         self.config = config = SynthesisConfig(epsilon=epsilon, delta=delta, **options)
         self.schema = _choose_bins(schema, config)
-        self._codebook_sha256 = _digest_codebook(codebook) if codebook is not None else None
-        self._public = (
-            None if config.public is None else read_public_table(config.public, self.schema, memory=config.memory)
-        )
+        sha256 = None if codebook is None else _digest_codebook(codebook)
+        public = None if config.public is None else read_public_table(config.public, self.schema, memory=config.memory)
+        self._cited = Cited(codebook_sha256=sha256, public=public)
         self._fit: _Fit | None = None
-        self._account: BookAccount | None = None
         self._dtypes: Mapping[str, Any] = {}
         self._in_polars = False
 
@@ -145,7 +145,7 @@ class Synthesizer:
         return plan_run(self.schema, records=_check_count(records, name="records"), config=self.config)
 
     def find_units(self, table: SourceTable) -> SourceTable:
-        """The table with whose each row is, where the specs name a unit: its number of rows is that of those kept.
+        """The table, which then says whose each row is, if the specs name a unit, and counts the rows that are kept.
 
         Privacy: that number is the same in neighbouring tables, and public.
         Raises: DataError if a row does not say whose it is.
@@ -176,86 +176,62 @@ class Synthesizer:
         return self
 
     def encode_table(
-        self,
-        table: SourceTable,
-        *,
-        run_plan: RunPlan | None = None,
-        team: Team | None = None,
-        journal: Journal | None = None,
+        self, table: SourceTable, *, run_plan: RunPlan | None = None, team: Team | None = None
     ) -> EncodedRun:
         """Does all that needs the cells of a table: discovers lists of cells and encodes. `fit_encoded` comes next.
 
         Afterwards the table is not needed any more, so that training need not hold it in memory. With a `team` only
-        this worker's share of the rows is encoded, and `journal` is the chief's own, or what it told of it; else it is
-        opened here.
-        With a checkpoint, what an earlier life of the run released is taken from there and not released again.
-        Privacy: opens the ledger; each discovery is charged before the first row is read.
-        Raises: UsageError if `run_plan` was made for something else, or after a fit, or if the checkpoint is not this
-          run's; InputError if it is damaged; else as `fit`.
+        this worker's share of the rows is encoded.
+        With a checkpoint, what an earlier life of the run released is taken from there and not released again. With a
+        book all that the run will charge is set aside there.
+        Privacy: opens journal and ledger; each discovery is charged before the first row is read.
+        Raises: UsageError if `run_plan` was made for something else, after a fit, or if the checkpoint is not this
+          run's, or the book not for it; PrivacyError if the book has no room; InputError if one is damaged;
+          OutputError, TransferError; else as `fit`.
         """
         self._refuse_second_fit()
         table = self.find_units(table)
         if run_plan is None:
             run_plan = self.plan(records=table.records)
         run_plan.refuse_unless_for(self.schema, records=table.records, config=self.config)
-        journal = self.open_journal(table, run_plan) if journal is None else journal
+        journal = open_together(team, partial(open_journal, table, run_plan, cited=self._cited))
         try:
-            return encode_run(table, run_plan, journal=journal, account=self._account, team=team)
+            run = do_together(team, partial(encode_run, table, run_plan, journal=journal, team=team, cited=self._cited))
+            agree_on_charges(team, run.ledger)
         except BaseException:
             journal.close()
             raise
+        return run
 
-    def open_journal(self, table: SourceTable, run_plan: RunPlan) -> Journal:
-        """Begins the journal of a run on a table, or goes on with one; without a checkpoint it keeps nothing.
-
-        Where a release is lost that the run cannot do without, its plan is given up, and all that was charged is spent.
-        With a book all that the run will charge is set aside there.
-        Privacy: reads no row.
-        Raises: PrivacyError if the book has no room; UsageError if the checkpoint is not this run's, or the book not
-          for it; InputError if one is damaged; OutputError, TransferError.
-        """
-        public = None if self._public is None else self._public.sha256
-        cited = {"codebook": self._codebook_sha256, "public table": public}
-        journal, self._account = open_journal(table, run_plan, cited=cited)
-        return journal
-
-    def fit_encoded(
-        self, run: EncodedRun, *, progress: ProgressCallback = ignore_progress, team: Team | None = None
-    ) -> "Synthesizer":
+    def fit_encoded(self, run: EncodedRun, *, progress: ProgressCallback = ignore_progress) -> "Synthesizer":
         """Trains on what `encode_table` gave; each step is charged before it happens.
 
-        With a `team` this is the chief: the others `serve_encoded`.
+        Of a team this is the chief: the others `serve_encoded`.
         Raises: UsageError after a fit, or if another synthesizer's settings made `run`; else as `fit`.
         """
         self._refuse_second_fit()
         self._refuse_other_settings(run)
-        if team is not None:
-            team.follow(lambda: run.ledger.charged)
+        if run.team is not None:
+            run.team.follow(lambda: run.ledger.charged)
+        account = run.ledger.journal.account if isinstance(run.ledger.journal.account, BookAccount) else None
         try:
             # Without a number of threads the matrix products of numpy take all cores, as those of TensorFlow do.
             with threadpool_limits(limits=self.config.threads):
-                model, certificate = fit_run(run, progress=progress, team=team, public=self._public)
+                model, certificate = fit_run(run, progress=progress)
                 run = release_links(run, model)
-            book = None if self._account is None else self._account.settle()
+            book = None if account is None else account.settle()
         finally:
             run.ledger.journal.close()
-        claim = claim_run(
-            run,
-            certificate=certificate,
-            book=book,
-            codebook_sha256=self._codebook_sha256,
-            public=self._public,
-            team=team,
-        )
-        self.schema = run.encoder.schema
         self._fit = _Fit(
             model=model,
             rng=run.streams.model,
-            claim=claim,
+            claim=claim_run(run, certificate=certificate, book=book),
             encoder=run.encoder,
             line_ending=run.line_ending,
             types=run.types,
+            account=account,
         )
+        self.schema = run.encoder.schema
         return self
 
     def serve_encoded(self, run: EncodedRun, *, team: Team) -> None:
@@ -311,8 +287,8 @@ class Synthesizer:
 
     def note_output(self, sha256: str) -> None:
         """Notes a table written in the book, if there is one. Raises: InputError, OutputError, TransferError."""
-        if self._account is not None:
-            self._account.note_output(sha256)
+        if (account := self._require_fit().account) is not None:
+            account.note_output(sha256)
 
     def _require_fit(self) -> _Fit:
         if self._fit is None:

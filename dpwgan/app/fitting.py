@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -44,12 +44,20 @@ from dpwgan.version import __version__, digest_code
 _LISTS = "lists of cells"
 
 
-def open_journal(
-    table: SourceTable, run_plan: RunPlan, *, cited: Mapping[str, str | None]
-) -> tuple[Journal, BookAccount | None]:
-    """The journal of a run on a table, and with a book the account there, as `Synthesizer.open_journal` says.
+class Cited(NamedTuple):
+    """What was read beside table and specs, and the claim cites."""
 
-    `cited`: digests of the files that were read beside table and specs, None for those that were not.
+    codebook_sha256: str | None
+    public: PublicTable | None
+
+
+def open_journal(table: SourceTable, run_plan: RunPlan, *, cited: Cited) -> Journal:
+    """Begins the journal of a run on a table, or goes on with one; without a checkpoint it keeps nothing.
+
+    Where a release is lost that the run cannot do without, its plan is given up, and all that was charged is spent.
+    With a book all that the run will charge is set aside there.
+    Privacy: reads no row.
+    Raises: as `Synthesizer.encode_table`, for the checkpoint and the book.
     """
     warn_of_noise(run_plan)
     config = run_plan.config
@@ -57,10 +65,14 @@ def open_journal(
     book = None if path is None else read_book(path)
     if book is not None:
         book.refuse_other(run_plan.terms)
-    seal = None if book is None else book.seals[0]
-    journal = _open_checkpoint(table, run_plan, cited={**cited, "book": seal})
+    digests = {
+        "codebook": cited.codebook_sha256,
+        "public table": None if cited.public is None else cited.public.sha256,
+        "book": None if book is None else book.seals[0],
+    }
+    journal = _open_checkpoint(table, run_plan, digests)
     if path is None:
-        return journal, None
+        return journal
     try:
         resumed = resume_plan(run_plan, journal)
         journal.account = account = BookAccount(
@@ -79,7 +91,7 @@ def open_journal(
     except BaseException:
         journal.close()
         raise
-    return journal, account
+    return journal
 
 
 def _knows_lists(run_plan: RunPlan, journal: Journal) -> bool:
@@ -91,11 +103,11 @@ def _knows_lists(run_plan: RunPlan, journal: Journal) -> bool:
     return run_plan.undiscovered and bool(journal.charged) and kept
 
 
-def _open_checkpoint(table: SourceTable, run_plan: RunPlan, *, cited: Mapping[str, str | None]) -> Journal:
+def _open_checkpoint(table: SourceTable, run_plan: RunPlan, digests: Mapping[str, str | None]) -> Journal:
     config = run_plan.config
     if config.checkpoint is None:
         return Journal()
-    facts = _describe_facts(table, run_plan, cited)
+    facts = _describe_facts(table, run_plan, digests)
     checkpoint = open_checkpoint(Path(config.checkpoint), facts=facts, resume=config.resume)
     if checkpoint.life:
         LOGGER.info("going on with the run in %r: resume %d", str(config.checkpoint), checkpoint.life)
@@ -110,7 +122,7 @@ def _open_checkpoint(table: SourceTable, run_plan: RunPlan, *, cited: Mapping[st
     return checkpoint
 
 
-def _describe_facts(table: SourceTable, run_plan: RunPlan, cited: Mapping[str, str | None]) -> dict[str, Any]:
+def _describe_facts(table: SourceTable, run_plan: RunPlan, digests: Mapping[str, str | None]) -> dict[str, Any]:
     """Lists the public facts that decide a plan, each under the words for it; a run is resumed under the same only."""
     config, schema = run_plan.config, run_plan.schema
     return {
@@ -122,7 +134,7 @@ def _describe_facts(table: SourceTable, run_plan: RunPlan, cited: Mapping[str, s
         "specs file": schema.sha256,
         # Some of them lie in files beside the specs.
         **({"rules between columns": hashlib.sha256(repr(schema.rules).encode()).hexdigest()} if schema.rules else {}),
-        **{name: digest for name, digest in cited.items() if digest is not None or name == "codebook"},
+        **{name: digest for name, digest in digests.items() if digest is not None or name == "codebook"},
         "epsilon": config.epsilon,
         "delta": config.delta,
         "method": config.method,
@@ -139,9 +151,9 @@ def _describe_facts(table: SourceTable, run_plan: RunPlan, cited: Mapping[str, s
 class EncodedRun:
     """A run between reading its table and training on it: the rows as numbers, and a ledger that is open.
 
-    `of_units`: where the specs name a unit, how many the table has, and how many rows; of some units not all were kept.
-    `units` says whose those are that were, where whole units are to be sampled. `linked`: the rows of all workers,
-    where it is still to be released how those of a unit hang together.
+    `of_units`: of a table with units how many it has, and how many rows before those beyond a unit's most were left
+    out. `units`: whose each row is, where whole units are to be sampled. `linked`: the rows of all workers, where it is
+    still to be released how those of a unit hang together. `team`: the workers that share the run.
     Privacy: holds private rows, which do not show in the representation. It is for one fit.
     """
 
@@ -155,15 +167,12 @@ class EncodedRun:
     of_units: Mapping[str, int] | None = None
     units: Units | None = field(default=None, repr=False)
     linked: SourceTable | None = field(default=None, repr=False)
+    team: Team | None = field(default=None, repr=False)
+    cited: Cited
 
 
 def encode_run(
-    table: SourceTable,
-    run_plan: RunPlan,
-    *,
-    journal: Journal,
-    account: BookAccount | None,
-    team: Team | None,
+    table: SourceTable, run_plan: RunPlan, *, journal: Journal, team: Team | None, cited: Cited
 ) -> EncodedRun:
     """Opens the ledger, finds lists of cells and encodes the rows here, as `Synthesizer.encode_table` says."""
     config, schema = run_plan.config, run_plan.schema
@@ -183,8 +192,8 @@ def encode_run(
         schema = _discover(table, run_plan, ledger=ledger)
         run_plan = run_plan.after_discovery(schema)
         run_plan.reserve_training(ledger)
-        if account is not None:
-            account.reserve(ledger, charged=journal.charged)
+        if isinstance(journal.account, BookAccount):
+            journal.account.reserve(ledger, charged=journal.charged)
     if run_plan.of_units:
         if team is None or team.leads:
             schema = _release_sizes(whole, TableEncoder(schema, table.header), ledger=ledger)
@@ -208,6 +217,8 @@ def encode_run(
         of_units=of_units,
         units=table.units if run_plan.terms.unit.sampled else None,
         linked=whole if schema.unit is not None and schema.unit.linked else None,
+        team=team,
+        cited=cited,
     )
 
 
@@ -317,9 +328,7 @@ def fit_rows(
     return fitted
 
 
-def fit_run(
-    run: EncodedRun, *, progress: ProgressCallback, team: Team | None, public: PublicTable | None
-) -> tuple[FittedSynthesizer, Certificate | None]:
+def fit_run(run: EncodedRun, *, progress: ProgressCallback) -> tuple[FittedSynthesizer, Certificate | None]:
     """Fits the method, or takes what an earlier life of the run fitted and did not get to write."""
 
     def fit() -> FittedSynthesizer:
@@ -330,8 +339,8 @@ def fit_run(
             model=run.streams.model,
             units=run.units,
             progress=progress,
-            team=team,
-            public=public,
+            team=run.team,
+            public=run.cited.public,
         )
 
     if not run.ledger.journal.keeps:
@@ -349,16 +358,8 @@ def fit_run(
     return unpack_model(files, load_synthesizer), None if certificate is None else Certificate(**certificate)
 
 
-def claim_run(
-    run: EncodedRun,
-    *,
-    certificate: Certificate | None,
-    book: Mapping[str, Any] | None,
-    codebook_sha256: str | None,
-    public: PublicTable | None,
-    team: Team | None,
-) -> Claim:
-    """The claim of a run that is over."""
+def claim_run(run: EncodedRun, *, certificate: Certificate | None, book: Mapping[str, Any] | None) -> Claim:
+    """The claim of a run that is over. `book`: how far the book is after it, if there is one."""
     run_plan, ledger, streams, schema = run.run_plan, run.ledger, run.streams, run.encoder.schema
     config, records = run_plan.config, run_plan.shape.records
     rows, chosen_by = config.rows_and_reason
@@ -374,8 +375,8 @@ def claim_run(
         rows=rows if rows is not None else records,
         rows_chosen_by=chosen_by,
         specs_sha256=schema.sha256,
-        codebook_sha256=codebook_sha256,
-        public_table=None if public is None else public.describe(),
+        codebook_sha256=run.cited.codebook_sha256,
+        public_table=None if run.cited.public is None else run.cited.public.describe(),
         domains=_list_domains(schema),
         rules=list_rules(schema),
         certificate=certificate,
@@ -386,7 +387,7 @@ def claim_run(
         settings={
             **({"preset": config.preset} if config.preset else {}),
             **run_plan.plan.settings,
-            **({} if team is None else {"workers": team.size}),
+            **({} if run.team is None else {"workers": run.team.size}),
         },
     )
 

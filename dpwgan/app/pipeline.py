@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,9 +35,8 @@ from dpwgan.app.planning import MemoryPlan, RunPlan, warn_of_noise
 from dpwgan.app.progress import PATIENCE, duration, show_progress
 from dpwgan.app.sampling import check_condition
 from dpwgan.app.saved_model import check_model_folder
-from dpwgan.app.teamwork import agree_on_charges, do_together, gather_team, open_together
+from dpwgan.app.teamwork import do_together, gather_team
 from dpwgan.errors import InputError, OutputError
-from dpwgan.privacy.journal import Journal
 from dpwgan.table.files.arrays import measure_arrays
 from dpwgan.table.files.parts import list_parts
 from dpwgan.table.files.places import choose_passing_name, goes_to_stream, hold_place
@@ -88,16 +87,16 @@ def _run(config: RunConfig, schema: Schema, places: ExitStack) -> None:
     )
     units = None if table.units is None else table.units.count
     with gather_team(config, run_plan=run_plan, units=units) as team:
-        begin = partial(_begin, synthesizer, table, run_plan, config=config, places=places)
-        with closing(open_together(team, begin)) as journal, show_progress(config.voice) as progress:
-            encode = partial(synthesizer.encode_table, table, run_plan=run_plan, team=team, journal=journal)
-            encoded = do_together(team, encode)
-            agree_on_charges(team, encoded.ledger)
-            del table, begin, encode  # its text need not be held while training
+        if team is not None:
+            # Together: a chief that ended before it met the others would leave them waiting for it.
+            do_together(team, partial(hold_outputs, config, places) if team.leads else lambda: None)
+        with show_progress(config.voice) as progress:
+            encoded = synthesizer.encode_table(table, run_plan=run_plan, team=team)
+            del table  # its text need not be held while training
             if team is not None and not team.leads:
                 synthesizer.serve_encoded(encoded, team=team)
                 return
-            synthesizer.fit_encoded(encoded, progress=progress, team=team)
+            synthesizer.fit_encoded(encoded, progress=progress)
         del encoded  # the rows are not needed any more
         write(synthesizer, synthesizer.claim(), config=config)
 
@@ -117,18 +116,8 @@ def resample(config: ResampleConfig) -> None:
         write(synthesizer, synthesizer.claim(config.rows), config=config)
 
 
-def _begin(
-    synthesizer: Synthesizer, table: SourceTable, run_plan: RunPlan, *, config: RunConfig, places: ExitStack
-) -> Journal:
-    """Does what is for the chief of several workers, or for one that is alone, before rows are encoded."""
-    if config.cluster is not None:
-        # A chief that ended before it met the others would leave them waiting for it.
-        hold_outputs(config, places)
-    return synthesizer.open_journal(table, run_plan)
-
-
 def hold_outputs(config: Delivery, places: ExitStack) -> None:
-    """Makes sure that everything can be written where it is to go, and keeps the places for this run in the block.
+    """Makes sure that every output can be written, and keeps their places for this run until the block ends.
 
     Raises: OutputError if something cannot, or another run is about to.
     """

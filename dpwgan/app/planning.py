@@ -328,9 +328,8 @@ def choose_unit(schema: Schema, config: SynthesisConfig) -> Unit:
 
 
 def resume_plan(run_plan: RunPlan, journal: Journal) -> RunPlan:
-    """Says under which plan the run of a journal goes on.
+    """The plan that the run of a journal goes on with: its own, or if that was given up one of the budget that is left.
 
-    It is the one that it had, unless that was given up: then what is left of the budget is planned anew.
     Privacy: all plans of a run are together within its budget. That some of it was planned anew shows when the run was
       killed, which must not depend on rows.
     Raises: PrivacyError if too little is left.

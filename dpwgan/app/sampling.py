@@ -95,7 +95,7 @@ class RowSource:
     def list_drafts(
         self, sizes: Sequence[int], *, rng: np.random.Generator, threads: int | None
     ) -> Iterator[Draft | None]:
-        """For parts of so many rows the draft of each, cut out of larger ones, where the model moves rows together."""
+        """The draft of each part of so many rows, cut out of larger ones; None where a model draws each row alone."""
         model = self._mixture
         if model is None or not model.moves:
             yield from itertools.repeat(None, len(sizes))
