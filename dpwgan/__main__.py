@@ -11,8 +11,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command and gives its exit code; without one the words are those of a run. Raises: nothing."""
     import importlib.util
 
-    from dpwgan.app.cli import Job, run_job
-    from dpwgan.app.commands import COMMANDS, choose
+    from dpwgan.app.commands import COMMANDS, Job, choose, run_job
     from dpwgan.errors import UsageError
 
     words = list(sys.argv[1:] if argv is None else argv)

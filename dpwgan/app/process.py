@@ -134,7 +134,7 @@ def _judge(code: int, *, limited: bool) -> int:
 
 def _tell(code: int, sentence: str, *, event: str = "error") -> int:
     try:
-        from dpwgan.app.cli import ask_format, fail
+        from dpwgan.app.commands import ask_format, fail
         from dpwgan.app.logs import speak
 
         with speak(quiet=True, log_format=ask_format(sys.argv)):

@@ -6,14 +6,12 @@ Privacy: everything it writes holds statistics of the real rows that no epsilon 
 
 import argparse
 import importlib.util
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dpwgan.app.cli import run_job
-from dpwgan.app.commands import Command, write_json
+from dpwgan.app.commands import Command, read_object, run_job, write_json
 from dpwgan.app.logs import LOGGER, print_lines
 from dpwgan.errors import DataError, UsageError
 from dpwgan.evaluate.tables import NOTICE, ComparedTable, TableSet, digest_file, read_compared, read_tables
@@ -187,7 +185,7 @@ def read_claim(synthetic: str) -> tuple[dict[str, Any] | None, bool | None]:
     path = Path(synthetic + CLAIM_SUFFIX)
     if not path.exists():
         return None, None
-    document = _read_object(path, "claim")
+    document = read_object(read_bytes(path), refusal=f"the claim {str(path)!r} is not a JSON object")
     output = document.get("output")
     named = output.get("sha256") if isinstance(output, dict) else None
     return document, None if named is None else digest_file(synthetic) == named
@@ -198,7 +196,7 @@ def read_audit(path: str, synthetic: str) -> dict[str, Any]:
 
     Raises: InputError if the file cannot be read; DataError if it is no such document, or about another table.
     """
-    document = _read_object(Path(path), "audit")
+    document = read_object(read_bytes(path), refusal=f"the audit {path!r} is not a JSON object")
     try:
         command, digest = document["command"], document["tables"]["synthetic"]["sha256"]
     except (KeyError, TypeError):
@@ -207,16 +205,6 @@ def read_audit(path: str, synthetic: str) -> dict[str, Any]:
         raise DataError(f"the audit {path!r} is not what audit attack --json writes")
     if digest != digest_file(synthetic):
         raise DataError(f"the audit {path!r} is of another table than {synthetic!r}: the digests differ")
-    return document
-
-
-def _read_object(path: Path, what: str) -> dict[str, Any]:
-    try:
-        document = json.loads(read_bytes(path))
-    except (ValueError, RecursionError):
-        document = None
-    if not isinstance(document, dict):
-        raise DataError(f"the {what} {str(path)!r} is not a JSON object")
     return document
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from dpwgan import stages
-from dpwgan.app.cli import Job, run_job
+from dpwgan.app.commands import Job, run_job
 from dpwgan.app.delivery import Voice
 from dpwgan.app.memory import BASE_BYTES
 from dpwgan.app.process import _judge

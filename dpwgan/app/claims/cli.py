@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dpwgan.app.commands import Command, Program, write_json
+from dpwgan.app.commands import Command, Program, read_object, write_json
 from dpwgan.app.logs import print_lines
 from dpwgan.errors import DataError, DpwganError, UsageError, say_count
 from dpwgan.table.files.stream import read_bytes
@@ -104,15 +104,8 @@ def read_claim_file(path: str) -> tuple[bytes, dict[str, Any]]:
 
 def _load_document(path: str) -> tuple[bytes, dict[str, Any]]:
     content = read_bytes(path)
-    try:
-        document = json.loads(content)
-    except (ValueError, RecursionError):
-        document = None
-    if not isinstance(document, dict):
-        raise DataError(
-            f"{path!r} is not a JSON object, as a claim is: that of a table lies beside it, TABLE.privacy.json"
-        )
-    return content, document
+    no_claim = f"{path!r} is not a JSON object, as a claim is: that of a table lies beside it, TABLE.privacy.json"
+    return content, read_object(content, refusal=no_claim)
 
 
 def _add_export(parser: argparse.ArgumentParser) -> None:

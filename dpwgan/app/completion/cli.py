@@ -11,7 +11,7 @@ import importlib.util
 import shtab
 
 from dpwgan.app import cli
-from dpwgan.app.commands import COMMANDS, Command, Program
+from dpwgan.app.commands import COMMANDS, Command, Parser, Program
 from dpwgan.app.config import OPTIONS
 from dpwgan.app.logs import print_out
 
@@ -26,7 +26,7 @@ PLACES = {"FILE": shtab.FILE, "PATH": shtab.FILE, "KEY": shtab.FILE, "DIR": shta
 
 def build_parser() -> argparse.ArgumentParser:
     """Builds one parser of every command in this installation."""
-    whole = cli.Parser(prog="dpwgan")
+    whole = Parser(prog="dpwgan")
     commands = whole.add_subparsers()
     for name, (package, summary) in COMMANDS.items():
         if importlib.util.find_spec(package) is not None:
