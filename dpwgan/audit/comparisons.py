@@ -14,8 +14,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from dpwgan.errors import UsageError
-
 Scores = npt.NDArray[np.float64]
 
 
@@ -26,12 +24,6 @@ class Interval:
     value: float
     lower: float
     upper: float
-
-
-def check_confidence(confidence: float) -> None:
-    """Raises: UsageError unless it is above 0.5 and below 1."""
-    if not 0.5 < confidence < 1.0:
-        raise UsageError("the confidence must be above 0.5 and below 1")
 
 
 def bound_share(count: int, trials: int, *, confidence: float) -> Interval:

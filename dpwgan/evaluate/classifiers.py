@@ -27,14 +27,13 @@ Cells = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Trial:
-    """Real rows to train on and to test on, the columns to predict, and what training on real rows reaches.
+    """Real rows to train on and to test on, and what training on real rows reaches for each column to predict.
 
     Shapes: `train` and `test` are (rows, columns) cells; `real_auc` has one number for each (target, classifier).
     """
 
     train: Cells
     test: Cells
-    targets: tuple[int, ...]
     sizes: tuple[int, ...]
     real_auc: dict[tuple[int, str], float]
 
@@ -65,7 +64,7 @@ def prepare_trial(real: ComparedTable, holdout: ComparedTable | None, rng: np.ra
     real_auc = {
         (target, name): measure_auc(name, train, test, target, real.sizes) for target in targets for name in CLASSIFIERS
     }
-    return Trial(train=train, test=test, targets=tuple(targets), sizes=real.sizes, real_auc=real_auc)
+    return Trial(train=train, test=test, sizes=real.sizes, real_auc=real_auc)
 
 
 def score_classifiers(

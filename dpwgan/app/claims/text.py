@@ -254,16 +254,17 @@ def describe_ledger(items: Sequence[Mapping[str, Any]]) -> list[str]:
 _NOT_IN_LEDGER_LINES = ("label", "mechanism", "event", "accountant", "accountant_version", "details")
 
 
+_SAID = {
+    "replace_one_factor": "sensitivities that a replaced row can move it by",
+    "cells": "counts that a row adds 1 to",
+    "rows": "rows of a unit",
+}
+
+
 def _say_key(key: str, item: Mapping[str, Any]) -> str:
-    if key == "replace_one_factor":
-        return "sensitivities that a replaced row can move it by"
-    if key == "cells":
-        return "counts that a row adds 1 to"
-    if key == "rows":
-        return "rows of a unit"
     if key == "epsilon" and item.get("event") == "exponential_selection":
         return "epsilon of each"
-    return key.replace("_", " ")
+    return _SAID.get(key, key.replace("_", " "))
 
 
 def _show_bound(value: float | None) -> str:

@@ -200,12 +200,8 @@ def _check(arguments: argparse.Namespace) -> None:
         schema = survey_specs(document, found, sha256=hashlib.sha256(content).hexdigest(), codebook=codebook)
     wrong = sorted((_place(error, lines) for error in found.found), key=lambda problem: problem.line or 0)
     misfits: list[Problem] = []
-    if schema is not None and arguments.data is not None:
-        names = _list_names(document, schema, found)
-        whole = document if isinstance(document, dict) else {}
-        entries = {key: whole[key] for key in (LAYOUT, UNIT) if isinstance(whole.get(key), dict)}
-        taken = [key for key in entries if declares(entries, key)]
-        misfits = list(_judge(arguments.data, schema, found, lines, names=names, taken=taken))
+    if schema is not None and isinstance(document, dict) and arguments.data is not None:
+        misfits = list(_judge(arguments.data, document, schema, found, lines))
     if arguments.json is not None:
         listed = {"specs": [asdict(problem) for problem in wrong], "data": [asdict(problem) for problem in misfits]}
         write_json(arguments.json, {"files": {"specs": arguments.specs, "data": arguments.data}, "problems": listed})
@@ -221,26 +217,24 @@ def _check(arguments: argparse.Namespace) -> None:
         print_lines([f"{arguments.specs}: nothing is wrong"])
 
 
-def _list_names(document: object, schema: Schema, found: Problems) -> list[str]:
+def _list_names(entries: Mapping[str, Mapping[str, Any]], schema: Schema, found: Problems) -> list[str]:
     """The columns that a table has by the specs, also where something is wrong with these."""
     names = dict.fromkeys([*schema.by_name, *found.skipped, *sorted(found.columns)])
-    unit = document.get("unit") if isinstance(document, dict) else None
-    if "unit" in found.columns and isinstance(unit, dict) and isinstance(unit.get("column"), str):
-        names = {**{name: None for name in names if name != "unit"}, unit["column"]: None}  # an entry that names one
+    column = entries.get(UNIT, {}).get("column")
+    if UNIT in found.columns and isinstance(column, str):
+        names = {**{name: None for name in names if name != UNIT}, column: None}  # an entry that names one
     return [*names]
 
 
 def _judge(
-    data: str,
-    schema: Schema,
-    found: Problems,
-    lines: Mapping[Place, int],
-    *,
-    names: Sequence[str],
-    taken: Collection[str],
+    data: str, document: Mapping[str, Any], schema: Schema, found: Problems, lines: Mapping[Place, int]
 ) -> Iterator[Problem]:
-    if "layout" in found.columns:
+    """What is wrong with a table by the specs, as far as these are right."""
+    if LAYOUT in found.columns:
         return  # nobody knows the names of the pixels
+    entries = {key: document[key] for key in (LAYOUT, UNIT) if isinstance(document.get(key), dict)}
+    taken = [key for key in entries if declares(entries, key)]
+    names = _list_names(entries, schema, found)
     for column, rows, said in _find_misfits(data, schema, names=names, taken=taken):
         _, line = find_line(lines, column=column, sentence=said)
         yield Problem(line=line, column=column, rows=rows, problem=f"{data}: {said}{'' if said[-1] == '?' else '.'}")

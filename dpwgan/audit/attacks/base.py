@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dpwgan.audit.comparisons import Comparison, check_confidence
+from dpwgan.audit.comparisons import Comparison
 from dpwgan.errors import UsageError
 from dpwgan.evaluate.tables import ComparedTable, TableSet
 
@@ -40,7 +40,8 @@ class AttackSettings:
     target: str | None = None
 
     def __post_init__(self) -> None:
-        check_confidence(self.confidence)
+        if not 0.5 < self.confidence < 1.0:
+            raise UsageError("the confidence must be above 0.5 and below 1")
         if self.rows < FEWEST_ROWS:
             raise UsageError(f"at least {FEWEST_ROWS} rows must be attacked")
 

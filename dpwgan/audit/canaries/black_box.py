@@ -46,7 +46,6 @@ class RunsBound:
     from_output: GuessBound
     from_counts: GuessBound | None
     runs: int
-    claimed: float
 
 
 def audit_runs(
@@ -74,7 +73,6 @@ def audit_runs(
     coins: list[npt.NDArray[np.bool_]] = []
     from_output: list[Scores] = []
     from_counts: list[Scores] = []
-    claimed = 0.0
     for run in range(runs):
         tossed = rng.random(canaries) < 0.5
         present = np.concatenate([np.ones(base, bool), np.repeat(tossed, each)])
@@ -83,7 +81,6 @@ def audit_runs(
         ledger = run_plan.open_ledger(source=source, observers=[record])
         own = choose_units(units, present)
         fitted = fit_rows(encoded.take(present), run_plan, ledger=ledger, model=streams.model, units=own)
-        claimed = ledger.guarantee().epsilon
         coins.append(tossed)
         from_output.append(looks.score(fitted.sample(_ROWS_SEEN * encoded.records, rng=streams.model)))
         counts = [seen for seen in record.seen if seen.line.startswith(ONE_WAYS_LABEL)]
@@ -107,7 +104,6 @@ def audit_runs(
         from_output=bound(from_output),
         from_counts=bound(from_counts) if from_counts else None,
         runs=runs,
-        claimed=claimed,
     )
 
 
