@@ -9,15 +9,15 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dpwgan.marginals.anchor_plan import ONE_WAYS_LABEL, AnchorDesign
-from dpwgan.marginals.answers.zeros import ForbiddenMass
 from dpwgan.marginals.fit.code_information import CodeInformation
 from dpwgan.marginals.fit.emptiness import find_empty
+from dpwgan.marginals.fit.forbidden import ForbiddenMass
 from dpwgan.marginals.fit.mixture import FitProgress, Mixture, fit, fit_on
 from dpwgan.marginals.groups import Edge, Marginal
 from dpwgan.marginals.loss import Probabilities, ReleasedLoss
@@ -33,12 +33,12 @@ from dpwgan.marginals.selection.queries import QueryDiscriminator
 from dpwgan.marginals.selection.questions import Questions
 from dpwgan.marginals.selection.rank_correlations import RankCorrelations, measure_correlations, rank_groups
 from dpwgan.privacy.certificate import Certificate
-from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.rows import Rows
 
 Progress = Callable[[int, int, float], None]
+Within = TypeVar("Within", Details, DayLifts, Comparisons)
 
 _CORRELATIONS_ACT, _DETAILS_ACT, _COMPARISONS_ACT = "correlations", "details", "comparisons"
 _FIRST_DAY_ACT, _DAYS_ACT = "first day", "days"
@@ -110,8 +110,8 @@ def fit_anchor(
 ) -> FittedAnchor:
     """Measures one-ways and marginals, and fits the generator to them.
 
-    `rng` draws the first codes. `public` rows are a prior, where marginals are asked for. `threads`: at most so many
-    cores are used; None for all. `meanwhile`: what may be done beside the last fit, if there is a core for it.
+    `rng` draws the first codes. `public` rows are a prior. `threads`: at most so many cores are used; None for all.
+    `meanwhile`: what may be done beside the last fit, if there is a core for it.
     Privacy: each release is charged before it reads rows; the rest is post-processing.
     Raises: PrivacyError from the ledger.
     """
@@ -125,7 +125,7 @@ def fit_anchor(
         least_count=design.least_count,
         most_groups=design.most_groups,
         rules=design.shape.rules,
-        public=public if design.kind == "queries" else None,
+        public=public,
         answer_stddev=design.answer_stddev,
         detailed=design.detailed,
         absences=design.absences,
@@ -143,28 +143,19 @@ def fit_anchor(
         losses.append(ForbiddenMass(layout, table.zeros, weight=weight))
     if design.correlated and not ledger.journal.has_lost(_CORRELATIONS_ACT):
         losses.append(_correlate(table, design.correlated, ledger=ledger))
-    codes, tick = design.choose_codes(layout.width), FitProgress(design.fit_ticks, ledger=ledger, progress=progress)
+    tick = FitProgress(design.fit_ticks, ledger=ledger, progress=progress)
     least_count = design.least_count / math.sqrt(design.answers_a_detail)
     detailed = find_codes(table.coarsening, design.detailed, records=table.records, least_count=least_count)
     details = min(design.details, design.answers_a_detail * len(detailed))
     of_days, days = pose_day_questions(table.cells, dates=design.dates, ledger=ledger), DayLifts()
-    if design.day_questions and not ledger.journal.has_lost(_FIRST_DAY_ACT):
+    if design.day_questions:
         first = partial(ask_for_first_day, of_days, table.coarsening, records=table.records)
-        days = DayLifts.unpack(ledger.keep(_FIRST_DAY_ACT, lambda: first().pack(), dispensable=True))
+        days = _ask_once(_FIRST_DAY_ACT, first, days, ledger=ledger)
     # Where the first one says nothing of days, there are none but it.
     day_questions = design.day_questions if days.lifts else min(1, design.day_questions)
     questions = design.queries - details - day_questions - table.absence.asked
     generator = _play_rounds(
-        table,
-        design,
-        edges=min(design.edges, questions),
-        rounds=max(0, questions - design.edges),
-        codes=codes,
-        losses=losses,
-        rng=rng,
-        ledger=ledger,
-        tick=tick,
-        threads=threads,
+        table, design, questions=questions, losses=losses, rng=rng, ledger=ledger, tick=tick, threads=threads
     )
     fit_on(
         generator,
@@ -177,16 +168,20 @@ def fit_anchor(
         meanwhile=meanwhile,
     )
     told = Details()
-    if details and not ledger.journal.has_lost(_DETAILS_ACT):
+    if details:
         ask = partial(ask_for_details, table.rows, table.coarsening, generator.probabilities(), records=table.records)
-        kept = ledger.keep(
-            _DETAILS_ACT, lambda: ask(codes=detailed, times=details, ledger=ledger).pack(), dispensable=True
-        )
-        told = Details.unpack(kept)
+        told = _ask_once(_DETAILS_ACT, partial(ask, codes=detailed, times=details, ledger=ledger), told, ledger=ledger)
     fitted = FittedAnchor(
         table=table, losses=losses, generator=generator, is_short=design.is_short, details=told, day_lifts=days
     )
     return _ask_within_groups(fitted, design, of_days=of_days, day_questions=day_questions - 1, rng=rng, ledger=ledger)
+
+
+def _ask_once(act: str, ask: Callable[[], Within], known: Within, *, ledger: Ledger) -> Within:
+    """What is asked for, or what the run's checkpoint has of it; what is `known` where an earlier life lost it."""
+    if ledger.journal.has_lost(act):
+        return known
+    return known.unpack(ledger.keep(act, lambda: ask().pack(), dispensable=True))
 
 
 def _ask_within_groups(
@@ -210,24 +205,33 @@ def _ask_within_groups(
         drawn = sampler.draw_cells(sampler.draft(records, rng=drafting).groups, rng=drafting)
         return CoarseRows(drawn, table.coarsening)
 
-    def compare() -> Arrays:
-        drafted = draft(comparison_questions.DRAFTED_ROWS)
-        ask = partial(ask_for_comparisons, table.cells, drafted, records=table.records, ledger=ledger)
-        times, more = design.comparisons - design.refinements, design.refinements
-        return ask(numbers=design.compared, times=times, more=more, rng=drafting).pack()
+    def compare() -> Comparisons:
+        return ask_for_comparisons(
+            table.cells,
+            draft(comparison_questions.DRAFTED_ROWS),
+            numbers=design.compared,
+            records=table.records,
+            times=design.comparisons - design.refinements,
+            more=design.refinements,
+            ledger=ledger,
+            rng=drafting,
+        )
 
-    def tell_days() -> Arrays:
-        drafted = draft(day_lifts.DRAFTED_ROWS)
-        ask = partial(ask_for_day_lifts, of_days, drafted, records=table.records, rng=drafting)
-        compared = find_parents(fitted.comparisons.shares)
-        return ask(known=fitted.day_lifts, but=compared, times=day_questions).pack()
+    def tell_days() -> DayLifts:
+        return ask_for_day_lifts(
+            of_days,
+            draft(day_lifts.DRAFTED_ROWS),
+            known=fitted.day_lifts,
+            but=find_parents(fitted.comparisons.shares),
+            records=table.records,
+            times=day_questions,
+            rng=drafting,
+        )
 
-    if design.compared and not ledger.journal.has_lost(_COMPARISONS_ACT):
-        kept = ledger.keep(_COMPARISONS_ACT, compare, dispensable=True)
-        fitted = replace(fitted, comparisons=Comparisons.unpack(kept))
-    if day_questions > 0 and not ledger.journal.has_lost(_DAYS_ACT):
-        kept = ledger.keep(_DAYS_ACT, tell_days, dispensable=True)
-        fitted = replace(fitted, day_lifts=DayLifts.unpack(kept))
+    if design.compared:
+        fitted = replace(fitted, comparisons=_ask_once(_COMPARISONS_ACT, compare, fitted.comparisons, ledger=ledger))
+    if day_questions > 0:
+        fitted = replace(fitted, day_lifts=_ask_once(_DAYS_ACT, tell_days, fitted.day_lifts, ledger=ledger))
     return fitted
 
 
@@ -243,9 +247,7 @@ def _play_rounds(
     table: ReleasedTable,
     design: AnchorDesign,
     *,
-    edges: int,
-    rounds: int,
-    codes: int,
+    questions: int,
     losses: Sequence[ReleasedLoss],
     rng: np.random.Generator,
     ledger: Ledger,
@@ -254,10 +256,11 @@ def _play_rounds(
 ) -> Mixture:
     """Asks for the tree, then for further marginals in turns, each time where codes fitted to all before are worst.
 
-    `edges` are those of the tree, `rounds` how many come after. A turn that an earlier life of the run began, and lost,
-    is left out.
+    There are so many `questions` in all. A turn that an earlier life of the run began, and lost, is left out.
     """
     journal, settings, coarsening = ledger.journal, design.settings, table.coarsening
+    edges = min(design.edges, questions)
+    rounds = questions - edges
     discriminator = QueryDiscriminator(
         table.rows,
         measured=table.measured,
@@ -280,6 +283,7 @@ def _play_rounds(
     kept = journal.recall("codes")
     fitted = -1 if kept is None else int(kept["turn"])
     if kept is None:
+        codes = design.choose_codes(table.layout.width)
         logits = table.draw_codes(tree, codes=codes, stddev=design.answer_stddev, rng=rng)
     else:
         logits = kept["logits"].astype(np.float32)

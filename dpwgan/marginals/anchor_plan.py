@@ -8,11 +8,7 @@ import numpy as np
 
 from dpwgan.marginals.one_way.merging import MOST_CELLS
 from dpwgan.marginals.one_way.one_ways import OneWayPlan, plan_one_ways
-from dpwgan.marginals.selection.comparison_questions import (
-    COMPARISON_ANSWER_LABEL,
-    COMPARISON_SELECTION_LABEL,
-    find_compared,
-)
+from dpwgan.marginals.selection.comparison_questions import COMPARISON_LABELS, find_compared
 from dpwgan.marginals.selection.day_lifts import MOST_COLUMNS, find_dates
 from dpwgan.marginals.selection.queries import ANSWER_SENSITIVITY, plan_queries
 from dpwgan.marginals.selection.rank_correlations import has_order, plan_correlations
@@ -116,7 +112,8 @@ _SECONDS_AN_ANSWER = 1.5e-10
 class AnchorDesign:
     """Every release of an anchor, fixed before a row is read.
 
-    `share` is the one-way counts', `edges` are the pairs of the tree, `rounds` the marginals asked for after it.
+    `one_ways_share` is the one-way counts' share of rho, `edges` are the pairs of the tree, `rounds` the marginals
+    asked for after it.
     `detailed`: the attributes whose codes some of these may tell apart within groups; `compared`: whose numbers are
     compared; `correlated`: those whose rank correlations are released.
     Units: `scale` s stands for rho = 1/(2 s^2) in all; noise multipliers are noise stddevs over sensitivities. Where
@@ -127,7 +124,7 @@ class AnchorDesign:
     settings: AnchorSettings
     kind: Kind
     one_way_plan: OneWayPlan
-    share: float
+    one_ways_share: float
     edges: int
     rounds: int
     ways: int
@@ -244,11 +241,6 @@ class AnchorDesign:
         return _LEAST_STDDEVS * self.answer_stddev if self.fit_ticks else 0.0
 
     @property
-    def one_ways_share(self) -> float:
-        """The one-way counts' share of rho."""
-        return self.share if self.kind == "queries" and self.attributes > 1 else 1.0
-
-    @property
     def one_ways_noise_multiplier(self) -> float:
         """Noise of the one-way counts over their joint sensitivity."""
         return self.scale / math.sqrt(self.one_ways_share)
@@ -316,7 +308,7 @@ class AnchorDesign:
                 self.comparisons,
                 selection_epsilon=self.selection_epsilon,
                 answer_noise_multiplier=_COMPARISON_NOISE * self.answer_noise_multiplier,
-                labels=(COMPARISON_SELECTION_LABEL, COMPARISON_ANSWER_LABEL),
+                labels=COMPARISON_LABELS,
             )
         return lines
 
@@ -366,7 +358,7 @@ class AnchorDesign:
     @property
     def fit_ticks(self) -> int:
         """Number of fit steps in all."""
-        if self.kind == "one-ways" or self.attributes < 2:
+        if not self.queries:
             return 0
         return (self.turns + 1) * self.turn_steps + self.fit_steps
 
@@ -429,12 +421,13 @@ def lay_out_anchor(
     if rounds is None:
         often = _ROUNDS_FACTOR * max(1.0, _FEW_CELLS / cells)
         rounds = min(_limit_rounds(attributes), round(often * math.sqrt(strength)), max(0, questions - joined))
+    one_ways_share = min(max(_LEAST_ONE_WAYS, attributes * cells / strength), _MOST_ONE_WAYS)
     design = AnchorDesign(
         shape=shape,
         settings=settings,
         kind=kind,
         one_way_plan=one_way_plan,
-        share=min(max(_LEAST_ONE_WAYS, attributes * cells / strength), _MOST_ONE_WAYS),
+        one_ways_share=one_ways_share if kind == "queries" and attributes > 1 else 1.0,
         edges=min(questions, joined) if kind == "queries" else 0,
         rounds=rounds if attributes > 2 and kind == "queries" else 0,
         ways=min(attributes, settings.ways or _choose_ways(strength, cells)),

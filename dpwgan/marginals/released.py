@@ -188,7 +188,7 @@ def release_groups(
     Raises: PrivacyError from the ledger.
     """
     one_ways = measure_one_ways(rows, plan, ledger=ledger, label=label)
-    kinds = find_kinds(plan, rules) if rules else None
+    kinds = find_kinds(plan, rules)
     merge = functools.partial(coarsen, one_ways, least_count=least_count, most_cells=most_groups, kinds=kinds)
     coarsening, records = merge(records=rows.records), float(rows.records)
     if any(rule.drops for rule in rules):

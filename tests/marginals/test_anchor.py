@@ -17,7 +17,7 @@ from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.one_way import one_ways
 from dpwgan.marginals.rows.mixture_sampler import MixtureSampler
 from dpwgan.marginals.selection import absence_questions, details, rank_correlations
-from dpwgan.marginals.selection.comparison_questions import COMPARISON_ANSWER_LABEL, COMPARISON_SELECTION_LABEL
+from dpwgan.marginals.selection.comparison_questions import COMPARISON_LABELS
 from dpwgan.marginals.selection.comparisons import Comparisons
 from dpwgan.marginals.selection.day_lifts import DayLifts
 from dpwgan.marginals.selection.details import Details
@@ -346,14 +346,15 @@ def test_numbers_are_compared_when_there_are_several_of_a_unit(monkeypatch):
     assert (design.compared, design.comparisons, design.queries) == ((0, 1), 1, 3 + 3)
     # The noise of an answer is four times that of others; the selection is as theirs.
     lines = {release.label: release for release in plan.releases}
-    assert lines[COMPARISON_ANSWER_LABEL].stddev == pytest.approx(4 * lines[ANSWER_LABEL].stddev, rel=1e-6)
-    assert lines[COMPARISON_SELECTION_LABEL].event == lines[SELECTION_LABEL].event
-    assert [lines[label].times for label in (COMPARISON_SELECTION_LABEL, COMPARISON_ANSWER_LABEL)] == [1, 1]
+    selection, answer = (lines[label] for label in COMPARISON_LABELS)
+    assert answer.stddev == pytest.approx(4 * lines[ANSWER_LABEL].stddev, rel=1e-6)
+    assert selection.event == lines[SELECTION_LABEL].event
+    assert selection.times == answer.times == 1
     rho = total_rho([release.charge for release in plan.releases], relation=ZERO_OUT)
     assert rho == pytest.approx(1 / (2 * plan.choice.noise**2), rel=1e-6)
     fitted, reads, watcher = fit_watched(encoded, plan, monkeypatch)
-    assert reads[-1] == COMPARISON_SELECTION_LABEL
-    assert watcher.order[-2:] == [COMPARISON_SELECTION_LABEL, COMPARISON_ANSWER_LABEL]
+    assert reads[-1] == COMPARISON_LABELS[0]
+    assert watcher.order[-2:] == [*COMPARISON_LABELS]
     sampler = fitted.make_sampler(fitted.generator.probabilities())
 
     def count_same(sampler: MixtureSampler) -> float:

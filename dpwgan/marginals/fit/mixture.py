@@ -154,8 +154,7 @@ def fit(
     Privacy: post-processing.
     """
     last = steps if last is None else last
-    halves = generator.cut()
-    parts = halves or [generator]
+    parts = generator.cut()
     # Of the step before and of this one: who is ahead writes where nobody reads any more.
     sums = share_memory((2, len(parts), count_sums(losses, width=len(parts[0].see().rows))))
     here, ticked = os.getpid(), 0
@@ -180,7 +179,7 @@ def fit(
                 tick()
                 ticked += 1
 
-    cells = (last - first) * sum(half.logits.size for half in halves)
+    cells = (last - first) * sum(part.logits.size for part in parts)
     apart = threads != 1 and cells >= _LEAST_APART
     work_side_by_side(work, parts=len(parts), apart=apart, meanwhile=meanwhile if cells <= _MOST_MEANWHILE else None)
     for _ in range(last - first - ticked):

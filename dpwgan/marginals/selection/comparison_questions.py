@@ -46,8 +46,7 @@ from dpwgan.table.rows import Rows, Sum
 from dpwgan.table.schema import WHOLE
 from dpwgan.table.storage import cut, let_go
 
-COMPARISON_SELECTION_LABEL = "comparison selections"
-COMPARISON_ANSWER_LABEL = "comparison answers"
+COMPARISON_LABELS = "comparison selections", "comparison answers"
 
 DRAFTED_ROWS = 20_000
 """Of how many rows of the fitted codes it is seen which numbers lie near each other, and what is to be expected."""
@@ -140,9 +139,8 @@ def ask_for_comparisons(
         # Of cents with few groups, and whole numbers with many, none may be drawn again.
         if found and often:
             shapes = {each: (_count_groups(drafted.coarsening, each.by), each.width) for each in found}
-            labels = (COMPARISON_SELECTION_LABEL, COMPARISON_ANSWER_LABEL)
             count = partial(rows.sum, COMPARISONS, argument=found)
-            game.play(Questions(shapes, count, ledger=ledger, labels=labels), times=often)
+            game.play(Questions(shapes, count, ledger=ledger, labels=COMPARISON_LABELS), times=often)
     return Comparisons(game.shares)
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from dpwgan.marginals.answers.measurements import MeasuredMarginals
 from dpwgan.marginals.answers.views import Views
-from dpwgan.marginals.answers.zeros import ForbiddenMass, Zeros, mask
-from dpwgan.marginals.fit.forbidden import add_implied, find_kinds, find_zeros, leave_out, tie
+from dpwgan.marginals.answers.zeros import Zeros, mask
+from dpwgan.marginals.fit.forbidden import ForbiddenMass, add_implied, find_kinds, find_zeros, leave_out, tie
 from dpwgan.marginals.fit.markov_tree import draw_first_codes
 from dpwgan.marginals.fit.mixture import Mixture, fit
 from dpwgan.marginals.groups import GroupLayout

@@ -16,8 +16,7 @@ from dpwgan.marginals.one_way.day_kinds import DAY_KINDS, DayKinds
 from dpwgan.marginals.selection import comparison_questions as questions
 from dpwgan.marginals.selection import comparisons
 from dpwgan.marginals.selection.comparison_questions import (
-    COMPARISON_ANSWER_LABEL,
-    COMPARISON_SELECTION_LABEL,
+    COMPARISON_LABELS,
     COMPARISONS,
     ask_for_comparisons,
 )
@@ -105,8 +104,7 @@ def ask(
     records: int | None = None,
     numbers: tuple[int, ...] = (PAY, EXTRA, TOTAL),
 ) -> Comparisons:
-    labels = (COMPARISON_SELECTION_LABEL, COMPARISON_ANSWER_LABEL)
-    lines = plan_queries(99, selection_epsilon=50.0, answer_noise_multiplier=noise, labels=labels)
+    lines = plan_queries(99, selection_epsilon=50.0, answer_noise_multiplier=noise, labels=COMPARISON_LABELS)
     ledger = open_ledger(lines, source=seed, observers=[] if watcher is None else [watcher])
     return ask_for_comparisons(
         hold_cells(encoded, coarsening),
@@ -310,7 +308,7 @@ def test_each_number_is_compared_once_and_then_more_exactly():
     assert len(set(owners)) == len(owners)
     # Pay and extra are what the total hangs on: they cannot hang on it.
     assert all(TOTAL not in asked.parents for asked in known.shares)
-    assert watch.order == [COMPARISON_SELECTION_LABEL, COMPARISON_ANSWER_LABEL] * 9
+    assert watch.order == [*COMPARISON_LABELS] * 9
     # Answers to one question are put together, by their mean.
     pay = read(encoded)[PAY]
     halves = write(pay, np.full(2_000, -3), pay + 40 * (np.arange(2_000) % 2), np.zeros(2_000, int))
