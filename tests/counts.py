@@ -5,4 +5,5 @@ from dpwgan.marginals.groups import GroupLayout, Marginal
 
 
 def count_marginal(groups: Groups, marginal: Marginal, layout: GroupLayout) -> Counts:
-    return count_marginals(groups, [[(attribute, 1) for attribute in marginal]], layout)[0]
+    counts = count_marginals(groups, [[(attribute, 1) for attribute in marginal]], layout)
+    return counts.reshape([layout.sizes[attribute] for attribute in marginal])

@@ -134,8 +134,7 @@ class SmoothFrame:
 
     def to_points(self, pixels: npt.NDArray[np.floating[Any]]) -> Floats:
         """Gives points of images. Shapes: (b, pixels) in [0, 1], in the grid's order, to (b, dimension)."""
-        points: Floats = np.asarray(pixels, np.float64) @ (self.basis.pictures.T * self.scale)
-        return points
+        return np.asarray(pixels, np.float64) @ (self.basis.pictures.T * self.scale)
 
 
 @dataclass(frozen=True, kw_only=True)

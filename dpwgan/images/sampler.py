@@ -210,8 +210,7 @@ def _locate(means: Floats, spreads: Floats) -> Floats:
         middle = (lowest + highest) / 2
         too_high = clip_moments(middle, spreads)[0] > means
         highest, lowest = np.where(too_high, middle, highest), np.where(too_high, lowest, middle)
-    result: Floats = (lowest + highest) / 2
-    return result
+    return (lowest + highest) / 2
 
 
 def clip_moments(locations: Floats, spreads: Floats) -> tuple[Floats, Floats]:

@@ -86,13 +86,13 @@ class Attribute:
         Raises: DpwganError, an internal error, if a code lies beyond the column's categories.
         """
         if self.code_span is None:
-            return self.find_levels(encoded.numbers[rows, self._number_source])
+            return self.find_levels(encoded.numbers[rows, self._number.source])
         codes: Cells = encoded.codes[rows, self.code_span.source].astype(np.int64)
         if len(codes) and not (codes.min() >= 0 and codes.max() < self.code_span.categories):
             raise DpwganError(f"Internal error: a code for column {quote(self.column)} is beyond its categories.")
         if self.number_span is None:
             return codes
-        levels = self.find_levels(encoded.numbers[rows, self._number_source])
+        levels = self.find_levels(encoded.numbers[rows, self._number.source])
         return np.where(codes < self.codes, codes, self.codes + levels)
 
     def put_cells(self, cells: Cells, *, into: EncodedTable) -> None:
@@ -108,22 +108,20 @@ class Attribute:
 
     def scale_levels(self, levels: Cells) -> npt.NDArray[np.float64]:
         """Where levels lie in the column's range, as fractions of it. Shapes: (n,)."""
-        first, last = (
-            (0.0, 0.0) if self.number_span is None else (self.number_span.first_level, self.number_span.last_level)
-        )
+        first, last = self._number.first_level, self._number.last_level
         return first + levels * ((last - first) / max(self.levels - 1, 1))
 
     @property
-    def _number_source(self) -> int:
+    def _number(self) -> Span:
         if self.number_span is None:
             raise DpwganError(f"Internal error: column {quote(self.column)} has no number.")
-        return self.number_span.source
+        return self.number_span
 
     def find_levels(self, numbers: Numbers) -> Cells:
         """The level nearest to each number of [0, 1]. Shapes: (n,)."""
-        if self.number_span is None or self.levels == 1:
+        if self.levels == 1:
             return np.zeros(len(numbers), np.int64)
-        first, last = self.number_span.first_level, self.number_span.last_level
+        first, last = self._number.first_level, self._number.last_level
         # A float32 in [0, 1] is off by 2^-25 at most, a 32nd of the distance of two among 2^20 levels; more levels are
         # multiples of a power of 2, exact in a double.
         within = np.clip(np.nan_to_num(numbers.astype(np.float64), nan=0.0), 0.0, 1.0)

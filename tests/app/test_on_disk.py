@@ -1,5 +1,6 @@
 """Tables on disk: what a method counts in them, and what a step reads of them, is what it would be in memory."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -77,9 +78,12 @@ def test_counts_are_those_of_a_table_in_memory_when_it_is_on_disk(monkeypatch, c
             assert_same(part.codes, mask.codes[:, 1:])
             assert_same(part.numbers, mask.numbers)
         marginals = [[(0, 1), (1, 1)], [(0, 2), (2, 1), (3, 2)], [(1, 4)]]
-        for marginal, found in zip(marginals, count_marginals(groups, marginals, layout), strict=True):
+        expected_counts = []
+        for marginal in marginals:
             places = tuple(expected_groups[:, attribute] // width for attribute, width in marginal)
-            assert_same(found.ravel(), np.bincount(np.ravel_multi_index(places, found.shape), minlength=found.size))
+            shape = [-(-layout.sizes[attribute] // width) for attribute, width in marginal]
+            expected_counts.append(np.bincount(np.ravel_multi_index(places, shape), minlength=math.prod(shape)))
+        assert_same(count_marginals(groups, marginals, layout), np.concatenate(expected_counts))
 
 
 def test_batch_is_that_of_a_table_in_memory_when_it_is_on_disk():

@@ -105,39 +105,32 @@ def _name_groups(bundles: Sequence[Sequence[int]], layout: GroupLayout) -> "spar
     return sparse.vstack(blocks, format="csr")
 
 
-def count_marginals(
-    groups: Groups, marginals: Sequence[Sequence[tuple[int, int]]], layout: GroupLayout
-) -> list[Counts]:
+def count_marginals(groups: Groups, marginals: Sequence[Sequence[Sequence[int]]], layout: GroupLayout) -> Counts:
     """Counts the records in every cell of some marginals, exactly, in one pass. What it gives is not released.
 
     Each is a list of attributes, with how many neighbouring groups are counted together.
-    Privacy: as `count_pairs`. Shapes: each result has one axis an attribute.
+    Privacy: as `count_pairs`. Shapes: one vector, the cells of one marginal after those of the one before it.
     """
-    shapes = [[-(-layout.sizes[attribute] // width) for attribute, width in marginal] for marginal in marginals]
+    named = [[(attribute, width) for attribute, width in marginal] for marginal in marginals]
+    shapes = [[-(-layout.sizes[attribute] // width) for attribute, width in marginal] for marginal in named]
     counts = [np.zeros(math.prod(shape), np.int64) for shape in shapes]
-    views = sorted({view for marginal in marginals for view in marginal})
+    views = sorted({view for marginal in named for view in marginal})
     for chunk in cut(len(groups)):
         # One copy of what is needed, so that each view's blocks lie side by side.
         columns = {(attribute, width): groups[chunk, attribute].astype(np.int64) // width for attribute, width in views}
         let_go(groups)
-        for marginal, shape, so_far in zip(marginals, shapes, counts, strict=True):
+        for marginal, shape, so_far in zip(named, shapes, counts, strict=True):
             cells = columns[marginal[0]]
             for view, size in zip(marginal[1:], shape[1:], strict=True):
                 cells = cells * size + columns[view]
             so_far += np.bincount(cells, minlength=len(so_far))
-    return [so_far.astype(np.float64).reshape(shape) for so_far, shape in zip(counts, shapes, strict=True)]
-
-
-def _join_marginals(rows: GroupedRows, marginals: Sequence[Sequence[Sequence[int]]]) -> Counts:
-    """The counts of some marginals in one vector, in their order."""
-    views = [[(attribute, width) for attribute, width in marginal] for marginal in marginals]
-    return np.concatenate([cells.ravel() for cells in count_marginals(rows.groups, views, rows.layout)])
+    return np.concatenate(counts).astype(np.float64)
 
 
 PAIRS = Sum[GroupedRows]("pairs", lambda rows, argument, array: count_pairs(rows.groups, rows.layout))
 """`count_pairs`."""
-MARGINALS = Sum[GroupedRows]("marginals", lambda rows, marginals, array: _join_marginals(rows, marginals))
-"""`count_marginals` of a list of marginals, in one vector."""
+MARGINALS = Sum[GroupedRows]("marginals", lambda rows, named, array: count_marginals(rows.groups, named, rows.layout))
+"""`count_marginals` of a list of marginals."""
 
 
 def answer_pairs(probabilities: Probabilities, left: slice = slice(None), right: slice = slice(None)) -> Probabilities:
@@ -147,8 +140,7 @@ def answer_pairs(probabilities: Probabilities, left: slice = slice(None), right:
     Shapes: (codes, width) to (width, width), or to the part of it that two slices of the width name.
     """
     rows = np.ascontiguousarray(probabilities.T)
-    answers: Probabilities = multiply_rows(rows[right], rows[left], scale=1.0 / len(probabilities)).T
-    return answers
+    return multiply_rows(rows[right], rows[left], scale=1.0 / len(probabilities)).T
 
 
 def answer_marginal(probabilities: Probabilities, marginal: Marginal, views: Views) -> Probabilities:

@@ -3,6 +3,7 @@
 Everything here is post-processing of the released one-way counts: nothing of it reads a row to choose anything.
 """
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -145,7 +146,7 @@ class Coarsening:
         if cells != [part.cells for part in self.parts]:
             raise DpwganError("Internal error: the groups of cells do not fit the columns.")
 
-    @property
+    @functools.cached_property
     def attributes(self) -> tuple[Attribute, ...]:
         """The attributes, one a trained column."""
         return lay_out_attributes(self.spans)

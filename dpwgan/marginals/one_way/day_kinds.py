@@ -55,8 +55,7 @@ class DayKinds:
 
     def weigh(self, starts: Integers, sizes: Integers) -> Floats:
         """The mean odds of a day in each interval of levels. Shapes: (m,) each."""
-        weights: Floats = self.count(starts, sizes) @ self.odds / sizes
-        return weights
+        return self.count(starts, sizes) @ self.odds / sizes
 
     def draw(self, starts: Integers, sizes: Integers, chosen: Integers, *, rng: np.random.Generator) -> Integers:
         """Draws a day from each chosen interval, as likely as its odds are. Shapes: (m,) intervals, (n,) chosen."""

@@ -79,7 +79,7 @@ def coarsen(
 class _Pieces:
     """One attribute's smallest intervals with all that is known of them, ready to be merged at any threshold."""
 
-    def __init__(self, one_ways: OneWays, index: int, *, records: int, kinds: Integers | None = None) -> None:
+    def __init__(self, one_ways: OneWays, index: int, *, records: int, kinds: Integers | None) -> None:
         self._attribute = attribute = one_ways.plan.attributes[index]
         self._records, self._kinds = records, kinds
         self._noisy, self._code_stddev = one_ways.get_codes(index)
@@ -344,5 +344,4 @@ def _number_in_order(labels: Integers) -> Integers:
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     rank = np.empty(len(first), np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
-    numbered: Integers = rank[inverse]
-    return numbered
+    return rank[inverse]

@@ -112,14 +112,12 @@ class _Segments:
 
     def find(self, starts: Integers) -> Integers:
         """Which segment a level is in."""
-        found: Integers = np.searchsorted(self.bases, starts, side="right") - 1
-        return found
+        return np.searchsorted(self.bases, starts, side="right") - 1
 
 
 def _find_heights(sizes: Integers) -> Integers:
     """The least h with 2^h at or above each size."""
-    heights: Integers = np.frexp((sizes - 1).astype(np.float64))[1].astype(np.int64)
-    return heights
+    return np.frexp((sizes - 1).astype(np.float64))[1].astype(np.int64)
 
 
 def _choose_height(segments: _Segments) -> int:
@@ -423,5 +421,4 @@ def _draw_towards(counts: Floats, stddevs: Floats, expected: Floats) -> Floats:
     What stands out of noise stays. Shapes: (n,) each.
     """
     weights = expected**2 / np.maximum(expected**2 + stddevs**2, np.finfo(np.float64).tiny)
-    drawn: Floats = np.where(counts > _STANDS_OUT * stddevs, counts, weights * counts + (1 - weights) * expected)
-    return drawn
+    return np.where(counts > _STANDS_OUT * stddevs, counts, weights * counts + (1 - weights) * expected)

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from dpwgan.errors import DpwganError
 from dpwgan.marginals.layout import Attribute, Cells, lay_out_attributes
 from dpwgan.marginals.one_way.day_kinds import DAY_KINDS, DayKinds, estimate_days, find_day_kinds
-from dpwgan.marginals.one_way.number_tree import MOST_BLOCKS, Intervals, NumberTree, count_looks, lay_out_first
+from dpwgan.marginals.one_way.number_tree import MOST_BLOCKS, NumberTree, count_looks, lay_out_first
 from dpwgan.marginals.one_way.round_steps import RoundSteps, choose_bands, estimate_odds, find_steps
 from dpwgan.privacy.events import DiscreteGaussian, Laplace, round_up_stddev
 from dpwgan.privacy.journal import Arrays
@@ -174,7 +174,7 @@ class OneWays:
         """
         bands, alone = [], []
         for index in self.plan.rounded:
-            facts, intervals = self.plan.attributes[index], self._split(index)
+            facts, intervals = self.plan.attributes[index], self.get_tree(index).split()
             noise = _ROUND_STEPS_NOISE * self.stddev
             # Days have no steps, and so one band.
             bands.append(choose_bands(intervals, zero=facts.zero_level, steps=facts.round_steps, stddev=noise))
@@ -186,7 +186,7 @@ class OneWays:
         found: dict[int, RoundSteps | DayKinds | None] = {}
         left = noisy.values.astype(np.float64)
         for index, own in zip(self.plan.rounded, bands, strict=True):
-            facts, intervals = self.plan.attributes[index], self._split(index)
+            facts, intervals = self.plan.attributes[index], self.get_tree(index).split()
             counts, left = np.split(left, [len(own) * _count_kinds(facts)])
             if facts.has_many_days:
                 found[index] = estimate_days(counts, intervals, first_day=-facts.origin, stddev=noisy.stddev)
@@ -200,10 +200,6 @@ class OneWays:
                 stddev=noisy.stddev,
             )
         return replace(self, odds={index: odds for index, odds in found.items() if odds is not None})
-
-    def _split(self, attribute: int) -> Intervals:
-        tree = self.get_tree(attribute)
-        return tree.split()
 
     def get_codes(self, attribute: int) -> tuple[Counts, float]:
         """The noisy counts of an attribute's codes, and their stddev: the mean over its histograms.
@@ -297,8 +293,7 @@ def find_places(attribute: Attribute, starts: Starts, cells: Cells) -> Cells:
     if not attribute.levels:
         return cells
     firsts = np.append(np.arange(attribute.codes), attribute.codes + starts)
-    places: Cells = np.searchsorted(firsts, cells, side="right") - 1
-    return places
+    return np.searchsorted(firsts, cells, side="right") - 1
 
 
 def _count_own(encoded: EncodedTable, argument: Any, array: Counts) -> Counts:

@@ -71,8 +71,7 @@ class RoundSteps:
         is_zero = has_zero & (places == 0) & (number > last)
         number += has_zero & is_last & (number >= 0)
         levels = np.where(is_last, number, number + (number - 1) // (ratio - 1)) * step + self.zero
-        inside: Integers = np.clip(np.where(is_zero, self.zero, levels), starts, starts + sizes - 1)
-        return inside
+        return np.clip(np.where(is_zero, self.zero, levels), starts, starts + sizes - 1)
 
     def _weigh_steps(self, starts: Integers, sizes: Integers) -> Floats:
         """Of each interval, the odds of all levels of a step together. Shapes: (m, c)."""
@@ -107,8 +106,7 @@ def count_levels(starts: Integers, sizes: Integers, *, zero: int, steps: Integer
 
 def _hold(starts: Integers, sizes: Integers, level: int) -> Flags:
     """Which intervals a level is in."""
-    flags: Flags = (starts <= level) & (level < starts + sizes)
-    return flags
+    return (starts <= level) & (level < starts + sizes)
 
 
 def find_steps(levels: Integers, *, zero: int, steps: Sequence[int]) -> Integers:

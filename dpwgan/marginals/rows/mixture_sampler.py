@@ -186,18 +186,24 @@ class MixtureSampler:
             for (left, right), shares in answers.items()
         ):
             raise InputError("the saved generator is damaged: its answers do not fit its columns, or do not add to 1")
-        known: list[tuple[Details | DayLifts | Comparisons, str]]
-        known = [
-            (details, "codes within groups"),
-            (day_lifts, "kinds of days"),
-            (comparisons, "comparisons of numbers"),
-        ]
-        for one, name in known:
-            if not one.is_sound(coarsening):
+        fit_groups = {
+            "codes within groups": details.is_sound(coarsening),
+            "kinds of days": day_lifts.is_sound(coarsening),
+            "comparisons of numbers": comparisons.is_sound(coarsening),
+        }
+        for name, is_sound in fit_groups.items():
+            if not is_sound:
                 raise InputError(f"the saved generator is damaged: its {name} do not fit its columns")
-        pairs: dict[str, Any] = {"empty": empty, "barred": barred, "answers": answers}
-        within: dict[str, Any] = {"details": details, "day_lifts": day_lifts, "comparisons": comparisons}
-        return cls(probabilities=probabilities, coarsening=coarsening, **pairs, **within)
+        return cls(
+            probabilities=probabilities,
+            coarsening=coarsening,
+            empty=empty,
+            barred=barred,
+            answers=answers,
+            details=details,
+            day_lifts=day_lifts,
+            comparisons=comparisons,
+        )
 
 
 def _read_pairs(archive: Mapping[str, npt.NDArray[Any]], kind: str) -> dict[Marginal, npt.NDArray[Any]]:

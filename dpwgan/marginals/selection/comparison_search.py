@@ -214,5 +214,4 @@ def _measure(own: Floats, others: Iterable[Floats], *, is_centred: bool = False)
         np.where(is_there, np.abs(numbers), 0.0).sum(axis=1) / known
         for numbers in (centre(gaps) if is_centred else gaps, centre(own))
     )
-    measured: Floats = np.where(is_there.any(axis=1), off / np.maximum(spread, 1e-9), np.inf)
-    return measured
+    return np.where(is_there.any(axis=1), off / np.maximum(spread, 1e-9), np.inf)

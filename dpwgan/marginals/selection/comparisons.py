@@ -89,8 +89,7 @@ class Sides(NamedTuple):
     def join(self, values: Sequence[Integers], facts: Sequence[Attribute]) -> Integers:
         """The sum of the others, or what else is made of them, in the number's own steps. Shapes: (n,) each."""
         scaled = [factor * each for factor, each in zip(self.find_factors(facts), values, strict=True)]
-        joined: Integers = _JOIN[self.how](scaled)
-        return joined
+        return _JOIN[self.how](scaled)
 
 
 class Comparison(NamedTuple):
@@ -227,8 +226,7 @@ def find_gaps(numbers: Mapping[int, Number], sides: Sides, facts: Sequence[Attri
 
 def tell_apart(gaps: Integers, scales: int) -> Integers:
     """Numbers the kind of each gap: 0 for those farthest below, `scales` for none. Shapes: (n,)."""
-    kinds: Integers = scales + np.sign(gaps) * np.searchsorted(_BOUNDS[scales], np.abs(gaps), side="right")
-    return kinds
+    return scales + np.sign(gaps) * np.searchsorted(_BOUNDS[scales], np.abs(gaps), side="right")
 
 
 def split(table: Counts) -> list[Counts]:
@@ -330,8 +328,7 @@ def _settle(
         """Whether days are such as others are: a day of the week that is seldom one is as seldom taken."""
         if own.unit != DAYS:
             return True
-        likely: Flags = rng.random(len(drawn)) < part.find_odds(np.clip(drawn, own.codes, own.cells - 1))
-        return likely
+        return rng.random(len(drawn)) < part.find_odds(np.clip(drawn, own.codes, own.cells - 1))
 
     take(wanted, cells == wanted)
     take(wanted[rest], _are_near(wanted[rest], groups[rest], part=part, own=own) & are_likely(wanted[rest]))

@@ -112,7 +112,7 @@ def _find_parents(lifts: Iterable[Edge]) -> dict[int, tuple[int]]:
 class _Categories:
     """An attribute's groups, and after them those of its codes that have a category of their own."""
 
-    def __init__(self, part: AttributeGroups, codes: Integers | None = None) -> None:
+    def __init__(self, part: AttributeGroups, codes: Integers | None) -> None:
         self.part = part
         self.codes = np.zeros(0, np.int64) if codes is None else codes
         self.count = part.size + len(self.codes)

@@ -129,9 +129,9 @@ def _add_up_products(rows: GroupedRows, argument: dict[str, Any], ranks: Floats)
     return total
 
 
-NORMS = Sum[GroupedRows]("norms of ranks", lambda rows, argument, ranks: _count_norms(rows, argument, ranks))
+NORMS = Sum[GroupedRows]("norms of ranks", _count_norms)
 """Counts of rows by the squared norm of their ranks."""
-PRODUCTS = Sum[GroupedRows]("products of ranks", lambda rows, argument, ranks: _add_up_products(rows, argument, ranks))
+PRODUCTS = Sum[GroupedRows]("products of ranks", _add_up_products)
 """Sums of products of ranks."""
 
 
