@@ -116,7 +116,7 @@ class Critic:
         return self._clipped_sum(self.read_rows(codes, numbers), l2_clip_norm=l2_clip_norm)
 
     def clipped_sums(self, rows: Cells, generated: Cells, *, l2_clip_norm: float) -> tuple[Sums, Sums]:
-        """Does the same for real and for generated rows at once: one pass forwards, one back, a sum of each.
+        """The clipped sums of real and of generated rows, from one pass forwards and one back for both.
 
         Privacy: the generated half gets no noise. On a processor it is to the bit what it would be without real rows,
           from some tens of generated ones on; of fewer, products are rounded by how many there are in all.
@@ -127,7 +127,7 @@ class Critic:
     def clipped_sums_of_units(
         self, rows: Cells, generated: Cells, *, l2_clip_norm: float, units: tf.Tensor, share: float
     ) -> tuple[Sums, Sums]:
-        """Does it with a limit on how far one unit can move the weights; no row counts more than its `share`.
+        """The same, with a limit on how far one unit can move the weights; no row counts more than its `share`.
 
         Privacy: all gradients of a unit are multiplied by the same number, at most C over the sum of their lengths, so
           that the unit adds a vector of length C at most; a gradient that is not finite takes its unit with it.

@@ -194,7 +194,7 @@ class CompiledLoop:
 
 
 def _repeat(times: tf.Tensor, act: Callable[[tf.Tensor], None]) -> None:
-    """Does the same a number of times, one after the other; `act` is told how often it was done before."""
+    """Acts so many times, one after the other; `act` is told how often it was called before."""
 
     def once(done: tf.Tensor) -> tf.Tensor:
         act(done)

@@ -60,7 +60,7 @@ class ShareOfGradients:
         self._batch = rows
 
     def sum_batch(self, weights: Numbers) -> Numbers:
-        """Does the same for a Poisson batch, drawn here unless taken, at the chief's weights.
+        """The sum of a Poisson batch, drawn here unless `take` was given it, at the chief's weights.
 
         Shapes: all (number of weights,).
         """

@@ -205,14 +205,13 @@ class DpWgan(SharedMethod):
             from dpwgan.critic.loop import train
             from dpwgan.critic.weights import refuse_unless_finite
 
-            spans = lay_out_groups(plan.anchor.columns, anchor.table.layout.sizes)
-            shape = TableShape(records=plan.critic.shape.records, spans=spans)
-            critic_plan = replace(plan.critic, shape=shape)
             tables = anchor.table.rows.derive(TABLE_OF_GROUPS, plan.anchor.columns)
+            shape = TableShape(records=plan.critic.shape.records, spans=tables.own.spans)
+            critic_plan = replace(plan.critic, shape=shape)
             settings = critic_plan.settings
-            critic = Critic(spans, hidden=settings.hidden_critic, weight_clip=settings.weight_clip, rng=rng)
+            critic = Critic(shape.spans, hidden=settings.hidden_critic, weight_clip=settings.weight_clip, rng=rng)
             logits = anchor.generator.see().logs.T
-            drawn, latents = CodeTable(spans, logits), CodeSource(codes=len(logits), width=shape.width, rng=rng)
+            drawn, latents = CodeTable(shape.spans, logits), CodeSource(codes=len(logits), width=shape.width, rng=rng)
             generator_step = AnchoredStep(
                 critic=critic,
                 generator=anchor.generator,
