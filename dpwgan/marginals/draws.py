@@ -82,11 +82,6 @@ def trade_cells(
     return traded
 
 
-def draw_systematically(table: npt.NDArray[np.float64], groups: Integers, *, rng: np.random.Generator) -> Integers:
-    """Draws a category for every row from its group's distribution, as `SystematicDraws` does."""
-    return SystematicDraws(groups, count=len(table)).draw(table, rng=rng)
-
-
 class SystematicDraws:
     """Draws for rows in groups, evenly spread within each group, from one table after the other.
 

@@ -151,7 +151,7 @@ class ReleasedTable:
         )
 
     def _measured_pairs(self) -> list[Edge]:
-        """Those of single groups."""
+        """The measured pairs that are of single groups."""
         of_groups = filter(self.measured.views.is_of_groups, self.measured)
         return [(marginal[0], marginal[1]) for marginal in of_groups if len(marginal) == 2]
 

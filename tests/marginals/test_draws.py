@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpwgan.marginals.draws import draw_by_odds, draw_systematically, trade_cells
+from dpwgan.marginals.draws import SystematicDraws, draw_by_odds, trade_cells
 
 FALSE_ALARM = 1e-6
 Floats = npt.NDArray[np.float64]
@@ -66,6 +66,12 @@ def test_no_category_of_probability_zero_is_drawn_when_others_have_all():
     chosen = np.random.default_rng(1).integers(0, 3, 5_000)
     drawn = draw_systematically(table, chosen, rng=np.random.default_rng(2))
     assert table[chosen, drawn].min() > 0
+
+
+def draw_systematically(
+    table: Floats, groups: npt.NDArray[np.int64], *, rng: np.random.Generator
+) -> npt.NDArray[np.int64]:
+    return SystematicDraws(groups, count=len(table)).draw(table, rng=rng)
 
 
 def draw_by_rank(table: Floats, groups: npt.NDArray[np.int64], *, rng: np.random.Generator) -> npt.NDArray[np.int64]:

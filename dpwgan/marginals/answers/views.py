@@ -142,7 +142,7 @@ class Look:
         return join_neighbours(own, self._step), self._join_others(others)
 
     def _join_others(self, cells: Values) -> Values:
-        """Along the last axis."""
+        """Joins the others' blocks, along the last axis."""
         if not len(self._kept):
             return cells
         return np.add.reduceat(cells, self._edges, axis=-1)[..., self._kept]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.marginals.answers.zeros import Zeros, join
-from dpwgan.marginals.draws import draw_systematically
+from dpwgan.marginals.draws import SystematicDraws
 from dpwgan.marginals.fit.absence import Absence
 from dpwgan.marginals.groups import Edge, GroupLayout
 
@@ -87,7 +87,7 @@ def draw_first_codes(
             if child in ruled or child in absence.missing:
                 groups, table = _leave_out(zeros, child, values, groups, table, seen=seen)
             seen.add(child)
-            values[:, child] = draw_systematically(table, groups, rng=rng)
+            values[:, child] = SystematicDraws(groups, count=len(table)).draw(table, rng=rng)
             spread = table[groups]
             if child in absence.missing:
                 missing = absence.missing[child]

@@ -52,7 +52,7 @@ class Mixture:
         self._make_room()
 
     def _make_room(self) -> None:
-        """For the distributions that are given, which are a part's own."""
+        """Makes the memory that `see` writes distributions to: each part has its own."""
         self._last = np.empty(self._table.shape, np.float32)
         self._blocks = list(_cut(self._slices, most=max(1, _BLOCK_CELLS // self._table.shape[1])))
 
