@@ -20,21 +20,8 @@ Type = Literal["enum", "integer", "float", "boolean", "date", "datetime", "time"
 Number = int | float
 
 KEYS = (
-    *(
-        "type",
-        "uuid",
-        "count",
-        "values",
-        "ordered",
-        "values_from",
-        "maxval",
-        "domain_privacy",
-        "true",
-        "false",
-        "format",
-        "min",
-    ),
-    *("max", "width", "decimals", "out_of_domain", "missing", "optional", "description"),
+    *("type", "uuid", "count", "values", "ordered", "values_from", "maxval", "domain_privacy", "true", "false"),
+    *("format", "min", "max", "width", "decimals", "out_of_domain", "missing", "optional", "description"),
 )
 """The keys that a draft may have, in the order in which it has them."""
 

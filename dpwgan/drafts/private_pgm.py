@@ -6,7 +6,7 @@ Source: ryan112358/private-pgm, mbi/domain.py: the codes of a column of size k a
 from collections.abc import Iterator
 
 from dpwgan.drafts.entry import Entry, Source
-from dpwgan.table.specs import MAX_CATEGORIES
+from dpwgan.table.specs.keys import MAX_CATEGORIES
 
 
 def recognise(source: Source) -> bool:

@@ -9,8 +9,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
-from dpwgan.table.codecs import read_numbers
 from dpwgan.table.codecs.codec import list_distinct
+from dpwgan.table.codecs.numbers import read_numbers
 
 FEWEST_ROWS = 100
 """Of each table: with fewer boosting hardly learns, and its guesses look like those about a perfect table."""

@@ -19,8 +19,9 @@ import polars as pl
 
 from dpwgan.errors import DataError, UsageError
 from dpwgan.table.calendar import DAY, CalendarColumn, LaterColumn
-from dpwgan.table.codecs import MomentCodec, make_codec
+from dpwgan.table.codecs import make_codec
 from dpwgan.table.codecs.codec import list_distinct, require
+from dpwgan.table.codecs.moments import MomentCodec
 from dpwgan.table.codecs.numbers import BinCodec, NumberCodec, NumericCodec
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.files.reader import open_table

@@ -7,18 +7,10 @@ import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import DataError, DpwganError, SpecsError, quote
-from dpwgan.table.codecs import (
-    Codec,
-    EncodedCells,
-    FixedCell,
-    FreshIdentifiers,
-    MemberCells,
-    ReadCodec,
-    make_codecs,
-    make_derivation,
-)
-from dpwgan.table.codecs.codec import list_distinct
+from dpwgan.table.codecs import make_codecs, make_derivation
+from dpwgan.table.codecs.codec import Codec, EncodedCells, ReadCodec, list_distinct
 from dpwgan.table.codecs.numbers import NumericCodec
+from dpwgan.table.codecs.untrained import FixedCell, FreshIdentifiers, MemberCells
 from dpwgan.table.conditions import read_sql
 from dpwgan.table.encoded import EncodedTable, RowRule, choose_number_type, lay_out_spans
 from dpwgan.table.findings import Findings, check_header, describe

@@ -112,8 +112,15 @@ class Rows(Generic[Own]):
         if self._team is not None:
             self._team.tell(derivation.name, argument={"rows": self._place, "argument": argument, "place": place})
         made = derivation.make(self.own, argument, Beside(ledger=self._ledger, units=self.units))
-        more: dict[str, Any] = {"ledger": self._ledger, "team": self._team, "place": place, "places": self._places}
-        return Rows(made, records=self.records, units=self.units, **more)
+        return Rows(
+            made,
+            records=self.records,
+            ledger=self._ledger,
+            team=self._team,
+            place=place,
+            places=self._places,
+            units=self.units,
+        )
 
 
 def serve(own: Any, *, team: Team, ledger: Ledger, units: Units | None = None) -> None:

@@ -8,7 +8,9 @@ import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import quote
-from dpwgan.table.codecs import Derivation, ReadCodec, make_codec, make_codecs, make_derivation
+from dpwgan.table.codecs import make_codec, make_codecs, make_derivation
+from dpwgan.table.codecs.codec import ReadCodec
+from dpwgan.table.codecs.derived import Derivation
 from dpwgan.table.conditions import ConditionError, RowExpression, double_one, find_type, read_sql
 from dpwgan.table.numerals import read_number
 from dpwgan.table.schema import (

@@ -323,6 +323,8 @@ class HigherColumn(NumericColumn, kind="higher"):
     least: float
     most: float
 
+    ends = None
+
     @property
     def difference(self) -> NumericColumn:
         """What methods see in its place."""
@@ -339,11 +341,6 @@ class HigherColumn(NumericColumn, kind="higher"):
     def parts(self) -> tuple[Span, ...]:
         """Those of the difference."""
         return self.difference.parts
-
-    @property
-    def ends(self) -> None:
-        """None: what is seen is no number of the column's own."""
-        return None
 
 
 def choose_round_steps(levels: int, steps: Iterable[int] | None = None) -> tuple[int, ...]:
@@ -492,10 +489,7 @@ class MemberColumn(Column, kind="member"):
     start: int = 1
     width: int = 0
 
-    @property
-    def is_read(self) -> bool:
-        """Never."""
-        return False
+    is_read = False
 
     def choose_type(self, schema: "Schema") -> CellType:
         """Whole numbers, or text for leading zeros."""
@@ -551,18 +545,10 @@ class UnitColumn(IdentifierColumn, kind="unit"):
 class SizeColumn(CategoricalColumn, kind="size"):
     """How many rows the unit of a row has: counted where units are read, and told by the rows of the output.
 
-    So what hangs on it is fitted, and units of each kind are as large as the table's.
+    So what hangs on it is fitted, and units of each kind are as large as the table's. No file has such a column.
     """
 
-    @property
-    def is_read(self) -> bool:
-        """No: the input has no such column."""
-        return False
-
-    @property
-    def is_written(self) -> bool:
-        """No."""
-        return False
+    is_read = is_written = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,27 +48,17 @@ class Workers(Protocol):
 
 
 class Team:
-    """The workers of one run. The chief asks and dismisses; the others serve."""
+    """The workers of one run, and which of how many this is: the chief asks and dismisses, the others serve."""
 
     def __init__(self, workers: Workers) -> None:
-        self._workers = workers
+        self._workers, self.rank, self.size = workers, workers.rank, workers.size
         self._get_charged: Callable[[], Mapping[str, int]] = dict
         self._dismissed = False
 
     @property
-    def rank(self) -> int:
-        """Which worker this is."""
-        return self._workers.rank
-
-    @property
-    def size(self) -> int:
-        """How many workers there are."""
-        return self._workers.size
-
-    @property
     def leads(self) -> bool:
         """Whether this is the chief."""
-        return self._workers.rank == 0
+        return self.rank == 0
 
     def get_rows(self, records: int) -> tuple[int, int]:
         """The first and the last but one of this worker's rows: an equal part of all, in a row.
@@ -124,19 +114,22 @@ class Team:
         Shapes: that of what `own` gives. Raises: ResourceError if a worker is lost.
         """
         values = np.zeros(0) if array is None else np.asarray(array, np.float64).ravel()
-        self._say({"task": task, "argument": argument, "charged": dict(self._get_charged())}, values)
+        self._ask(task, argument, values)
         result = own()
         return self._workers.add(np.asarray(result, np.float64).ravel()).reshape(result.shape)
 
     def tell(self, task: str, *, argument: Any = None) -> None:
         """Has all others do a task that gives nothing back. For the chief."""
-        self._say({"task": task, "argument": argument, "charged": dict(self._get_charged())}, np.zeros(0))
+        self._ask(task, argument, np.zeros(0))
 
     def dismiss(self, exit_code: int = 0) -> None:
         """Tells the others that the run is over, and how it ended; does nothing where they cannot be told any more."""
         if not (self._dismissed or self._workers.broken):
             self._dismissed = True
             self._say({"task": _DISMISSED, "exit_code": exit_code}, np.zeros(0))
+
+    def _ask(self, task: str, argument: Any, values: Numbers) -> None:
+        self._say({"task": task, "argument": argument, "charged": dict(self._get_charged())}, values)
 
     def _say(self, document: Any, values: Numbers) -> None:
         text = np.frombuffer(json.dumps(document).encode(), np.uint8).astype(np.float64)

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpwgan.errors import DataError, DpwganError
-from dpwgan.table.codecs import EncodedCells, make_codec
+from dpwgan.table.codecs import make_codec
+from dpwgan.table.codecs.codec import EncodedCells
 from dpwgan.table.findings import Findings
 from dpwgan.table.schema import MOST_LEVELS, CategoricalColumn, NumericColumn, TrainedColumn
 

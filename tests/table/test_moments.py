@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpwgan.errors import DataError, SpecsError
-from dpwgan.table.codecs import EncodedCells, MomentCodec, make_codec
+from dpwgan.table.codecs import make_codec
+from dpwgan.table.codecs.codec import EncodedCells
+from dpwgan.table.codecs.moments import MomentCodec
 from dpwgan.table.specs import parse_specs
 from tests.table.test_codecs import encode
 

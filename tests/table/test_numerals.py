@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpwgan.table.codecs import read_numbers
+from dpwgan.table.codecs.numbers import read_numbers
 from dpwgan.table.numerals import are_same_cell, read_number
 
 NUMBERS = {"0": 0, "-0": 0, "03": 3, "3.0": 3, " 3\t": 3, "+4": 4, ".5": 0.5, "5.": 5}

@@ -21,7 +21,10 @@ from dpwgan.table.schema import (
     Schema,
     UndiscoveredColumn,
 )
-from dpwgan.table.specs import MAX_CATEGORIES, MAX_PIXELS, SCHEMA_FILE, load_document, parse_specs, read_specs
+from dpwgan.table.specs import load_document, parse_specs, read_specs
+from dpwgan.table.specs.form import SCHEMA_FILE
+from dpwgan.table.specs.keys import MAX_CATEGORIES
+from dpwgan.table.specs.layout import MAX_PIXELS
 from tests.programs import ROOT
 
 CODEBOOK = Codebook(

@@ -5,13 +5,12 @@ from typing import Any
 
 from dpwgan.table.calendar import CalendarColumn, LaterColumn
 from dpwgan.table.codecs.categories import BooleanCodec, CategoricalCodec
-from dpwgan.table.codecs.codec import Codec, EncodedCells, ReadCodec, TrainedCodec
+from dpwgan.table.codecs.codec import TrainedCodec
 from dpwgan.table.codecs.derived import ComputedRule, Derivation, DerivedRule
 from dpwgan.table.codecs.higher import HigherCodec
 from dpwgan.table.codecs.later import LaterCodec
 from dpwgan.table.codecs.moments import MomentCodec
-from dpwgan.table.codecs.numbers import BinCodec, NumberCodec, read_numbers
-from dpwgan.table.codecs.untrained import FixedCell, FreshIdentifiers, MemberCells
+from dpwgan.table.codecs.numbers import BinCodec, NumberCodec
 from dpwgan.table.schema import (
     BooleanColumn,
     CategoricalColumn,
@@ -23,22 +22,6 @@ from dpwgan.table.schema import (
     SizeColumn,
     TrainedColumn,
 )
-
-__all__ = [
-    "Codec",
-    "Derivation",
-    "EncodedCells",
-    "FixedCell",
-    "FreshIdentifiers",
-    "MemberCells",
-    "MomentCodec",
-    "ReadCodec",
-    "make_codec",
-    "make_codecs",
-    "make_derivation",
-    "read_numbers",
-]
-
 
 _CODECS: dict[type[TrainedColumn], Callable[[Any], TrainedCodec]] = {
     CategoricalColumn: CategoricalCodec,

@@ -30,12 +30,21 @@ from dpwgan.table.source import Piece, SourceTable, choose_step
 from dpwgan.table.spelling import Speller, spell_values
 from dpwgan.table.types import choose_type, give_type
 
-UNREADABLE = (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException)
-"""What a file that is not Parquet raises; the last is no Exception: some make the parser panic."""
-
 _GROUP = 1 << 16
 # Seconds after which it is looked whether the other side is still there.
 _PATIENCE = 0.5
+
+
+@contextmanager
+def telling(name: str) -> Iterator[None]:
+    """Turns what a file that is not Parquet raises in the block into a sentence: its own words may quote cells.
+
+    Raises: DataError.
+    """
+    try:
+        yield
+    except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException):  # the last is no Exception
+        raise DataError(f"{name} is not a Parquet file that can be read.") from None
 
 
 def open_parquet(path: str | Path, schema: Schema, *, name: str) -> SourceTable:
@@ -51,32 +60,24 @@ def open_parquet(path: str | Path, schema: Schema, *, name: str) -> SourceTable:
     def scan() -> pl.LazyFrame:
         return pl.scan_parquet(source if isinstance(source, str) else io.BytesIO(source), glob=False)
 
-    @contextmanager
-    def telling() -> Iterator[None]:
-        try:
-            yield
-        except UNREADABLE:
-            # Its own words may quote cells.
-            raise DataError(f"{name} is not a Parquet file that can be read.") from None
-
-    with telling():
+    with telling(name):
         types = dict(scan().collect_schema())
         records = int(scan().select(pl.len()).collect().item())
     header = tuple(types)
     check_header(header, schema)
-    with telling():
+    with telling(name):
         if pl.Time in types.values():
             _refuse_seconds(source if isinstance(source, str) else io.BytesIO(source), schema)
-    spellers = {name: Speller(schema.by_name[name]) for name in filter(schema.is_read, header)}
+    spellers = {column: Speller(schema.by_name[column]) for column in filter(schema.is_read, header)}
     step = choose_step(len(header))
 
     def spell(values: pl.DataFrame, findings: Findings) -> pl.DataFrame:
-        with telling():
+        with telling(name):
             columns = values.get_columns()
             return pl.DataFrame({own.name: spell_values(own, spellers[own.name], findings) for own in columns})
 
     def pieces() -> Iterator[Piece]:
-        with telling(), reading():
+        with telling(name), reading():
             for batch in scan().select(by_name(*spellers)).collect_batches(chunk_size=step):
                 for values in batch.iter_slices(step):
                     findings = Findings()

@@ -18,7 +18,7 @@ from dpwgan.stages import reading
 from dpwgan.table.calendar import CalendarColumn
 from dpwgan.table.files.arrays import find_misfit, open_arrays
 from dpwgan.table.files.csv import find_records, open_csv
-from dpwgan.table.files.parquet import UNREADABLE, open_parquet
+from dpwgan.table.files.parquet import open_parquet, telling
 from dpwgan.table.files.parts import list_parts, open_parts
 from dpwgan.table.files.stream import ByteStream, read_bytes, say
 from dpwgan.table.findings import is_unseparated
@@ -102,12 +102,8 @@ def read_types(path: str | Path) -> Mapping[str, pl.DataType | None]:
         return dict.fromkeys(find_records(ByteStream(parts[0])).header)
     types = []
     for part in (part for part in parts if get_format(part) == "parquet"):
-        try:
-            with reading():
-                types.append(pl.read_parquet_schema(part))
-        except UNREADABLE:
-            # Its own words may quote cells.
-            raise DataError(f"{say(part)} is not a Parquet file that can be read.") from None
+        with telling(say(part)), reading():
+            types.append(pl.read_parquet_schema(part))
     return _join_types(types)
 
 
@@ -142,13 +138,10 @@ def _find_fine(path: str | Path, types: Mapping[str, pl.DataType | None]) -> set
     moments = [name for name, kind in types.items() if isinstance(kind, pl.Datetime) or kind == pl.Time]
     if not moments:
         return set()
-    try:
-        with reading():
-            # One by one, for their zones and units may differ.
-            parts = [pl.scan_parquet(str(part), glob=False) for part in list_parts(path) or (path,)]
-            fine = [part.select((_MOMENTS.dt.nanosecond() != 0).any()).collect() for part in parts]
-    except UNREADABLE:
-        raise DataError(f"{say(path)} is not a Parquet file that can be read.") from None
+    with telling(say(path)), reading():
+        # One by one, for their zones and units may differ.
+        parts = [pl.scan_parquet(str(part), glob=False) for part in list_parts(path) or (path,)]
+        fine = [part.select((_MOMENTS.dt.nanosecond() != 0).any()).collect() for part in parts]
     return {name for name in moments if any(name in part.columns and part[name].item() for part in fine)}
 
 

@@ -1,18 +1,6 @@
 """The specs file: a module for each type of column, with its keys and its refusals. Start with document.py."""
 
 from dpwgan.table.specs.document import load_document, parse_specs, read_specs, survey_specs
-from dpwgan.table.specs.form import SCHEMA_FILE
-from dpwgan.table.specs.keys import MAX_CATEGORIES
-from dpwgan.table.specs.layout import MAX_PIXELS
 from dpwgan.table.specs.problems import Problems
 
-__all__ = [
-    "MAX_CATEGORIES",
-    "MAX_PIXELS",
-    "SCHEMA_FILE",
-    "Problems",
-    "load_document",
-    "parse_specs",
-    "read_specs",
-    "survey_specs",
-]
+__all__ = ["Problems", "load_document", "parse_specs", "read_specs", "survey_specs"]
