@@ -1,4 +1,7 @@
-"""How cells become numbers and come back: a file for each type of column, and one base class for what they all do."""
+"""How cells become numbers and come back: a file for each type of column, and one for those told by another's cells.
+
+Start with codec.py: the base class of what they all do.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -7,10 +10,9 @@ from dpwgan.table.calendar import CalendarColumn, LaterColumn
 from dpwgan.table.codecs.categories import BooleanCodec, CategoricalCodec
 from dpwgan.table.codecs.codec import TrainedCodec
 from dpwgan.table.codecs.derived import ComputedRule, Derivation, DerivedRule
-from dpwgan.table.codecs.higher import HigherCodec
-from dpwgan.table.codecs.later import LaterCodec
 from dpwgan.table.codecs.moments import MomentCodec
 from dpwgan.table.codecs.numbers import BinCodec, NumberCodec
+from dpwgan.table.codecs.relative import HigherCodec, LaterCodec
 from dpwgan.table.schema import (
     BooleanColumn,
     CategoricalColumn,
