@@ -1,10 +1,11 @@
-"""Rows as fits get them: all in one place."""
+"""Rows as fits get them: all in one place; and tables as they become rows."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from dpwgan.marginals.answers.measurements import GroupedRows
 from dpwgan.marginals.groups import GroupLayout
@@ -12,7 +13,9 @@ from dpwgan.methods.base import Run
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.rows import Rows
+from dpwgan.table.source import make_piece
 
 
 def hold(encoded: EncodedTable, *, records: int | None = None) -> Rows[EncodedTable]:
@@ -37,3 +40,8 @@ def make_run(
     """Gives all that a fit gets. `seed` is the model's: noise is the ledger's business."""
     rows = hold(encoded, records=records)
     return Run(ledger=ledger, rows=rows, model=make_streams(seed).model, progress=progress, device=device)
+
+
+def encode_table(encoder: TableEncoder, frame: pl.DataFrame) -> EncodedTable:
+    """Encodes a whole frame of cells. Raises: as `TableEncoder.encode_pieces`."""
+    return encoder.encode_pieces([make_piece(frame)], records=frame.height, threads=1)

@@ -1,6 +1,7 @@
 """A whole table, both ways: string cells to the encoded table that a method sees, and back to legal rows."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,7 @@ from dpwgan.table.schema import (
     SizeColumn,
     UndiscoveredColumn,
 )
-from dpwgan.table.source import Piece, make_piece
+from dpwgan.table.source import Piece
 from dpwgan.table.storage import allocate, cut, let_go, move_up
 from dpwgan.table.threads import map_in_order
 
@@ -78,13 +79,6 @@ class TableEncoder:
         linear = sum(span.head == "linear" for span in self.spans)
         self._codes, self._numbers = len(self.spans) - linear, linear
 
-    def encode(self, frame: pl.DataFrame) -> EncodedTable:
-        """Encodes a whole table.
-
-        Raises: DataError, naming each column and rule that is broken, with the number of rows.
-        """
-        return self.encode_pieces([make_piece(frame)], records=frame.height, threads=1)
-
     def encode_pieces(
         self, pieces: Iterable[Piece], *, records: int, on_disk: bool = False, threads: int | None = None
     ) -> EncodedTable:
@@ -111,10 +105,7 @@ class TableEncoder:
             code_columns = np.empty((self._codes, piece.records), np.int32)
             number_columns = np.empty((self._numbers, piece.records), numbers.dtype)
             for name, part in self._judge(frame, findings):
-                if self._code_of[name] is not None:
-                    code_columns[self._code_of[name]] = part.codes
-                if self._number_of[name] is not None:
-                    number_columns[self._number_of[name]] = part.numbers
+                self._put(name, part, code_columns, number_columns)
             kept[rows] = self.find_kept(frame, findings)
             for block in cut(piece.records, size=_BLOCK):
                 codes[rows][block] = code_columns[:, block].T
@@ -128,9 +119,9 @@ class TableEncoder:
         return EncodedTable(codes=codes, numbers=numbers, spans=self.spans)
 
     def find_kept(self, frame: pl.DataFrame, findings: Findings) -> npt.NDArray[np.bool_]:
-        """Which of (n,) rows are no null rows by the rules between columns; those not allowed at all are counted.
+        """Which of (n,) rows no rule between columns drops; those that break a rule that rejects are counted.
 
-        But for rows with a cell that is illegal by itself, which is counted already, among those that a rule is about.
+        Not counted are rows with an illegal cell in a column that the rule reads: they were, for that cell.
         Privacy: a function of each row by itself. How many are dropped is neither counted nor told.
         """
         kept = np.ones(frame.height, np.bool_)
@@ -208,7 +199,7 @@ class TableEncoder:
         names: Iterable[str],
         known: pl.DataFrame | None = None,
     ) -> dict[str, pl.Series]:
-        """The cells of some columns, row names left out, and of those that they are derived from. As `decode`."""
+        """The cells of some columns and of those that they are derived from; names of rows are no such. As `decode`."""
         codes, numbers = encoded.codes.shape, encoded.numbers.shape
         if encoded.spans != self.spans or codes[1:] != (self._codes,) or numbers != (codes[0], self._numbers):
             raise DpwganError("Internal error: the encoded table is not laid out as its specs ask.")
@@ -314,7 +305,7 @@ class TableEncoder:
     def exchange(
         self, into: EncodedTable, other: EncodedTable, names: Iterable[str], rows: npt.NDArray[np.bool_]
     ) -> None:
-        """Writes into flagged rows what others hold of some columns, or of those that they are derived from."""
+        """Copies into flagged rows what another table has there of some columns, or of those that they derive from."""
         for name in {source for seen in names for source in self._list_sources(seen)}:
             for place, mine, theirs in (
                 (self._code_of[name], into.codes, other.codes),
@@ -334,14 +325,18 @@ class TableEncoder:
         missing, values, _ = codec.read(cells)
         column = codec.column
         part = codec.encode_values(missing, np.clip(values + by, column.minimum, column.maximum))
-        code, number = self._code_of[cells.name], self._number_of[cells.name]
-        if code is not None and part.codes is not None:
-            into.codes[:, code] = part.codes
-        if number is not None and part.numbers is not None:
-            into.numbers[:, number] = part.numbers
+        self._put(cells.name, part, into.codes.T, into.numbers.T)
+
+    def _put(self, name: str, part: EncodedCells, codes: npt.NDArray[Any], numbers: npt.NDArray[Any]) -> None:
+        """Writes an encoded column into its places in arrays of codes and of numbers. Shapes: (columns, n) each."""
+        if part.codes is not None:
+            codes[self._code_of[name]] = part.codes
+        if part.numbers is not None:
+            numbers[self._number_of[name]] = part.numbers
 
     def _list_sources(self, name: str) -> tuple[str, ...]:
-        names = getattr(self._derived.get(name), "sources", (name,))
+        """The trained columns without whose cells a column's say nothing, itself among them if it is trained."""
+        names = self._derived[name].sources if name in self._derived else (name,)
         return tuple(dict.fromkeys(source for own in names for source in (own, *self._trained[own].sources)))
 
     def add_rule(self, rule: Rule) -> RuleBook:

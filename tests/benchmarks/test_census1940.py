@@ -6,6 +6,7 @@ import pytest
 from benchmarks.census1940 import SPECS, draw_pieces, write_population
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.specs import read_specs
+from tests.rows import encode_table
 
 SCHEMA = read_specs(SPECS)
 ROWS = 6_000
@@ -18,7 +19,7 @@ def population() -> pl.DataFrame:
 
 def test_every_cell_is_legal_when_a_population_is_drawn(population):
     assert population.width == 98
-    encoded = TableEncoder(SCHEMA, tuple(population.columns)).encode(population)
+    encoded = encode_table(TableEncoder(SCHEMA, tuple(population.columns)), population)
     assert encoded.records == ROWS  # the encoder refuses an illegal cell
 
 

@@ -12,6 +12,7 @@ from dpwgan.table.encoded import EncodedTable, Span, choose_number_type, lay_out
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.schema import NumericColumn, Schema
 from tests.marginals.tables import COLUMNS, SPANS, make_encoded
+from tests.rows import encode_table
 
 
 def make_empty(records: int) -> EncodedTable:
@@ -68,7 +69,7 @@ def test_every_number_comes_back_exactly_when_its_column_has_as_many_as_can_be(m
     wanted = np.concatenate((ends, rng.integers(0, levels, 500)))
     steps = minimum * 10**decimals + wanted
     cells = [f"{int(step):d}" if not decimals else f"{int(step) / 10**decimals:.{decimals}f}" for step in steps]
-    encoded = encoder.encode(pl.DataFrame({"x": cells}))
+    encoded = encode_table(encoder, pl.DataFrame({"x": cells}))
     found = attribute.find_cells(encoded)
     assert np.array_equal(found - 1, wanted)
     again = replace(encoded, codes=np.zeros_like(encoded.codes), numbers=np.zeros_like(encoded.numbers))
@@ -83,7 +84,7 @@ def test_numbers_stay_in_single_precision_when_no_column_has_too_many_levels():
     wide = NumericColumn(name="y", minimum=0, maximum=2**20, integer=True)
     for columns, kind in (((narrow,), np.float32), ((narrow, wide), np.float64)):
         encoder = TableEncoder(Schema(columns=columns, sha256="0" * 64), [column.name for column in columns])
-        encoded = encoder.encode(pl.DataFrame({column.name: ["0", "7"] for column in columns}))
+        encoded = encode_table(encoder, pl.DataFrame({column.name: ["0", "7"] for column in columns}))
         assert encoded.numbers.dtype == choose_number_type(lay_out_spans(encoder.schema)) == kind
         assert encoded.shape.row_bytes == encoded.codes.nbytes + encoded.numbers.nbytes
 

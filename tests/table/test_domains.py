@@ -12,6 +12,7 @@ from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema, UndiscoveredColumn, UnitColumn
 from dpwgan.table.units.units import Units
+from tests.rows import encode_table
 
 PLAIN = NumericColumn(name="n", minimum=0, maximum=9, integer=True)
 
@@ -67,7 +68,7 @@ def test_spellings_are_merged_when_the_column_is_of_whole_numbers():
     cells = ["3", "03", "3.0", "10", "-1", "0999"]
     schema = discover(cells, privacy="waived", integer=True, missing=("999",))
     assert schema.columns[1].tokens == ("-1", "3", "10", "999")
-    encoded = TableEncoder(schema, ["n", "c"]).encode(make_frame(cells))
+    encoded = encode_table(TableEncoder(schema, ["n", "c"]), make_frame(cells))
     assert encoded.codes[:, 0].tolist() == [1, 1, 1, 2, 0, 3]
 
 
@@ -104,7 +105,7 @@ def test_private_column_lists_what_is_released_when_charged_first():
         name="c", tokens=("a", "b", "?"), missing=("?",), domain="private", out_of_domain="missing"
     )
     encoder = TableEncoder(schema, ["n", "c"])
-    encoded = encoder.encode(frame)
+    encoded = encode_table(encoder, frame)
     assert encoded.codes[:, 0].tolist() == [0, 0, 2, 1, 1, 2]
     assert "rare" not in encoder.decode(encoded, np.random.default_rng(1))["c"].to_list()
 

@@ -6,6 +6,7 @@ import pytest
 from dpwgan.app.saved_model import describe_column, read_column
 from dpwgan.errors import DataError, SpecsError
 from dpwgan.table.specs import parse_specs
+from tests.rows import encode_table
 from tests.table.relative import BASE, BEGAN, COUNT, DELAY, GROSS, NOON, SHIFT, STAY, TIME, frame, make
 
 MOMENTS, NUMBERS = (BEGAN, STAY, (NOON, "2023-06-03 08:00")), (BASE, GROSS, ("1.00", "2.50"))
@@ -33,9 +34,9 @@ def test_row_that_lies_wrong_is_refused_or_put_right(columns, cells, rule):
         rows = [right] * 3
         rows[place] = cells
         with pytest.raises(DataError, match=f"'b': 1 row with a cell that {rule}"):
-            make(first | optional, second | optional).encode(frame(*rows))
+            encode_table(make(first | optional, second | optional), frame(*rows))
     encoder = make(first | optional, second | {"missing": ["?"], "out_of_domain": "missing"})
-    assert encoder.decode(encoder.encode(frame(cells)), np.random.default_rng(0)).rows() == [(cells[0], "?")]
+    assert encoder.decode(encode_table(encoder, frame(cells)), np.random.default_rng(0)).rows() == [(cells[0], "?")]
 
 
 @pytest.mark.parametrize(
