@@ -20,7 +20,7 @@ from typing import IO
 
 import polars as pl
 
-from dpwgan.errors import DpwganError, OutputError, TransferError
+from dpwgan.errors import OutputError, TransferError
 from dpwgan.table.files.arrays import pack_table
 from dpwgan.table.files.csv import write_header, write_rows
 from dpwgan.table.files.parquet import ParquetWriter
@@ -48,7 +48,7 @@ def write_table(
     *,
     header: Sequence[str],
     line_ending: str = "\n",
-    schema: Schema | None = None,
+    schema: Schema,
     types: Mapping[str, pl.DataType] | None = None,
     threads: int | None = None,
     claim_path: str | Path | None = None,
@@ -56,8 +56,8 @@ def write_table(
 ) -> WrittenTable:
     """Writes a table that comes in chunks: CSV, gzipped if the path ends in .gz, or what .npz or .parquet asks for.
 
-    In CSV cells are quoted only where they have to be. The other forms need `schema`, which says what types they have,
-    unless the `types` of the table that was read hold all legal cells; .npz is held in memory until it is whole.
+    In CSV cells are quoted only where they have to be. The other forms have the `types` of the table that was read
+    where these hold all legal cells, else those of the `schema`; .npz is held in memory until it is whole.
     `threads` put chunks into bytes side by side, by default all cores.
     With a `claim_path` the table appears last, when all of its claim is in place: `make_claim` is called when the table
     is complete on disk but does not show yet, and if it raises, nothing appears.
@@ -289,7 +289,7 @@ def _write_rows(
     frames: Iterable[pl.DataFrame],
     header: Sequence[str],
     line_ending: str,
-    schema: Schema | None,
+    schema: Schema,
     types: Mapping[str, pl.DataType],
     threads: int | None,
 ) -> int:
@@ -311,8 +311,6 @@ def _write_rows(
         for height, text in map_in_order(write, frames, threads=threads):
             stream.write(text)
             records += height
-    elif schema is None:
-        raise DpwganError(f"Internal error: a table was to be written as .{form} without its specs.")
     elif form == "npz":
         records, data = pack_table(frames, schema)
         stream.write(data)

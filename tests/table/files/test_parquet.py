@@ -23,6 +23,7 @@ from dpwgan.table.files.writer import WrittenTable, write_table
 from dpwgan.table.schema import Schema
 from dpwgan.table.specs import parse_specs
 from tests.marginals.tables import make_encoded
+from tests.rows import encode_table
 from tests.table.images import make_schema
 
 SPECS: dict[str, Any] = {
@@ -60,7 +61,9 @@ def test_table_encodes_the_same_when_it_went_through_parquet_and_not_csv(tmp_pat
     assert pl.read_parquet(tmp_path / "out.parquet").dtypes == TYPES
     table = open_table(tmp_path / "out.parquet", SCHEMA)
     assert (table.header, table.records) == (tuple(SPECS), 40)
-    one, other = (encoder.encode(open_table(tmp_path / name, SCHEMA).frame()) for name in ("out.csv", "out.parquet"))
+    one, other = (
+        encode_table(encoder, open_table(tmp_path / name, SCHEMA).frame()) for name in ("out.csv", "out.parquet")
+    )
     assert (one.codes == other.codes).all()
     assert (one.numbers == other.numbers).all()
 

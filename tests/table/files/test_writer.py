@@ -24,12 +24,14 @@ from dpwgan.table.schema import CategoricalColumn, Schema
 from tests.programs import list_names
 
 FRAME = pl.DataFrame({"a": ["1", "2"], "b": ["x,y", ""]})
+UNREAD = Schema(columns=(), sha256="")
+"""A CSV file does not ask it for types."""
 
 
 def release(folder: Path, **changes: Any) -> WrittenTable:
     """Writes a table and its claim, "c"."""
     where = {"path": folder / "out.csv", "claim_path": folder / "c"} | changes
-    return write_table(frames=[FRAME], header=["a", "b"], **{"make_claim": lambda _: b"{}", **where})
+    return write_table(frames=[FRAME], header=["a", "b"], schema=UNREAD, **{"make_claim": lambda _: b"{}", **where})
 
 
 def refuse(*_: object) -> Any:
@@ -55,14 +57,17 @@ def pipe(tmp_path: Path) -> Iterator[tuple[Path, int]]:
 def test_table_is_written_with_few_quotes_when_it_comes_in_chunks(tmp_path, capfdbinary, line_ending):
     wanted = b'a,"b ""c"""\n1,"x,y"\n2,\n1,"x,y"\n2,\n'.replace(b"\n", line_ending.encode())
     for path in (tmp_path / "out.csv", "-"):
-        written = write_table(path, [FRAME, FRAME], header=["a", 'b "c"'], line_ending=line_ending)
+        written = write_table(path, [FRAME, FRAME], header=["a", 'b "c"'], line_ending=line_ending, schema=UNREAD)
         assert written == WrittenTable(records=4, sha256=hashlib.sha256(wanted).hexdigest())
     assert (tmp_path / "out.csv").read_bytes() == capfdbinary.readouterr().out == wanted
     assert list_names(tmp_path) == ["out.csv"]
 
 
 def test_archive_is_the_same_when_the_same_rows_are_written_twice(tmp_path):
-    digests = [write_table(tmp_path / name, [FRAME], header=["a", "b"]).sha256 for name in ("p.csv.gz", "q.csv.gz")]
+    digests = [
+        write_table(tmp_path / name, [FRAME], header=["a", "b"], schema=UNREAD).sha256
+        for name in ("p.csv.gz", "q.csv.gz")
+    ]
     assert digests[0] == digests[1] == hashlib.sha256((tmp_path / "p.csv.gz").read_bytes()).hexdigest()
     assert gzip.decompress((tmp_path / "p.csv.gz").read_bytes()) == b'a,b\n1,"x,y"\n2,\n'
 
@@ -80,7 +85,7 @@ def test_table_reads_back_when_its_cells_are_any_text(tmp_path, rows, line_endin
     header = ["a", "b", "c"][: len(rows[0])]
     path = tmp_path / "out.csv"
     frame = pl.DataFrame(rows, schema=dict.fromkeys(header, pl.String), orient="row")
-    write_table(path, [frame], header=header, line_ending=line_ending)
+    write_table(path, [frame], header=header, line_ending=line_ending, schema=UNREAD)
     schema = Schema(columns=tuple(CategoricalColumn(name=name, tokens=("",)) for name in header), sha256="0")
     assert [list(row) for row in open_table(path, schema).frame().rows()] == rows
     with path.open(newline="", encoding="utf-8") as file:
@@ -91,11 +96,11 @@ def test_folder_is_left_as_it_was_when_the_rows_break_off(tmp_path):
     path = tmp_path / "out.csv"
     for error in (ValueError("x"), KeyboardInterrupt(), SystemExit(143)):
         with pytest.raises(type(error)):
-            write_table(path, fail_after(2, error), header=["a", "b"])
+            write_table(path, fail_after(2, error), header=["a", "b"], schema=UNREAD)
         assert list_names(tmp_path) == []
     path.write_bytes(b"before")
     with pytest.raises(KeyboardInterrupt):
-        write_table(path, fail_after(2, KeyboardInterrupt()), header=["a", "b"])
+        write_table(path, fail_after(2, KeyboardInterrupt()), header=["a", "b"], schema=UNREAD)
     assert path.read_bytes() == b"before"
     assert list_names(tmp_path) == ["out.csv"]
 
@@ -114,7 +119,7 @@ def test_transfer_breaks_off_without_a_trace_when_the_disk_is_full(tmp_path, mon
 
     monkeypatch.setattr(os, call, fail)
     with pytest.raises(TransferError) as raised:
-        write_table(tmp_path / "out.csv", [FRAME], header=["a", "b"])
+        write_table(tmp_path / "out.csv", [FRAME], header=["a", "b"], schema=UNREAD)
     assert os.strerror(code) in str(raised.value)
     with pytest.raises(TransferError):
         release(tmp_path)
@@ -171,7 +176,7 @@ def test_rows_are_for_their_owner_alone_when_they_are_not_yet_complete(tmp_path)
         assert stat.S_IMODE(passing.stat().st_mode) == 0o600
         yield FRAME
 
-    write_table(tmp_path / "out.csv", look(), header=["a", "b"])
+    write_table(tmp_path / "out.csv", look(), header=["a", "b"], schema=UNREAD)
 
 
 def test_file_is_replaced_and_not_the_link_when_the_output_is_a_link(tmp_path):
@@ -184,7 +189,7 @@ def test_file_is_replaced_and_not_the_link_when_the_output_is_a_link(tmp_path):
 
 def test_device_is_written_into_when_the_output_is_one(pipe):
     before = os.stat("/dev/null")
-    write_table("/dev/null", [FRAME], header=["a", "b"])
+    write_table("/dev/null", [FRAME], header=["a", "b"], schema=UNREAD)
     assert os.stat("/dev/null").st_ino == before.st_ino
     path, reading = pipe
     write_bytes(path, b"x")
@@ -194,7 +199,7 @@ def test_device_is_written_into_when_the_output_is_one(pipe):
 
 def test_standard_output_gets_nothing_when_a_later_row_is_bad(capfdbinary):
     with pytest.raises(ValueError, match="bad"):
-        write_table("-", fail_after(2, ValueError("bad")), header=["a", "b"])
+        write_table("-", fail_after(2, ValueError("bad")), header=["a", "b"], schema=UNREAD)
     assert capfdbinary.readouterr().out == b""
 
 
