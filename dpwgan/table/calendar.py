@@ -21,7 +21,7 @@ CalendarKind = Literal["date", "datetime", "time"]
 SECOND = 1_000_000
 """Microseconds, in which all moments are counted: from the beginning of 1970, or of the day for times of day."""
 DAY = 86_400 * SECOND
-_EPOCH = datetime.datetime(1970, 1, 1)
+EPOCH = datetime.datetime(1970, 1, 1)
 
 _CLOCK = (1, 5, 15, 30, 60, 300, 900, 1_800, 3_600, 21_600)
 """To how many seconds people round times; each divides the next."""
@@ -74,7 +74,7 @@ class CalendarColumn(TrainedColumn, kind="calendar"):
         first, least = self.first, max(self.first, int(moment) + behind)
         if self.in_months:
             # The month after that of the microsecond before.
-            before = [_EPOCH + datetime.timedelta(microseconds=end - 1) for end in (first, least)]
+            before = [EPOCH + datetime.timedelta(microseconds=end - 1) for end in (first, least)]
             first, least = (date.year * 12 + date.month for date in before)
         return -((first - least) // self.step)
 
@@ -91,7 +91,9 @@ class CalendarColumn(TrainedColumn, kind="calendar"):
     def parts(self) -> tuple[Span, ...]:
         """Those of its numbers; people round times of day by the clock, and choose days by the calendar."""
         parts = (replace(part, column=number.name) for number in self.numbers for part in number.parts)
+        by_date = self.written == "date" and self.step == DAY and not self.in_months
         first = 0 if self.by_day else self.first
+        step = f"{self.step} {'months' if self.in_months else 'microseconds'}"
         clock = [seconds * SECOND // self.step for seconds in _CLOCK if seconds * SECOND % self.step == 0]
         if self.in_months or first % self.step or self.written == "date":
             clock = []
@@ -101,21 +103,11 @@ class CalendarColumn(TrainedColumn, kind="calendar"):
                 cuts=() if self.by_day else self.cuts,
                 zero_level=-(first // self.step),
                 round_steps=() if part.column == "day" else choose_round_steps(part.levels, sorted({1, *clock})),
-                first_day=self._find_first_day(part),
-                unit=self._name_unit(part),
+                first_day=self.first // DAY if by_date or part.column == "day" else None,
+                unit=DAYS if by_date or part.column == "day" else f"{part.column or self.written} by {step}",
             )
             for part in parts
         )
-
-    def _find_first_day(self, part: Span) -> int | None:
-        """The day of a part's level 0, where its levels are days on end."""
-        are_days = part.column == "day" or (self.written == "date" and self.step == DAY and self.first % DAY == 0)
-        return self.first // DAY if are_days and not self.in_months else None
-
-    def _name_unit(self, part: Span) -> str:
-        if part.column == "day" or (self.written == "date" and self.step == DAY and not self.in_months):
-            return DAYS
-        return f"{part.column or self.written} by {self.step} {'months' if self.in_months else 'microseconds'}"
 
     def choose_type(self, schema: Schema) -> CellType:
         """A date, time or both, unless a code that means not available is none."""

@@ -184,7 +184,7 @@ class CategoricalColumn(TrainedColumn, kind="categorical"):
     @property
     def parts(self) -> tuple[Span, ...]:
         """One code a token."""
-        missing = sum(token in self.missing for token in self.tokens) if self.missing else 0
+        missing = len(self.missing)
         known = self.tokens[: len(self.tokens) - missing]
         ordered = _are_rising(known) if self.ordered is None else self.ordered
         return (Span(role="category", categories=len(self.tokens), missing=missing, ordered=ordered),)

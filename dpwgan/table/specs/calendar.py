@@ -8,7 +8,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from dpwgan.errors import quote
-from dpwgan.table.calendar import DAY, DIRECTIVE, SECOND, CalendarColumn, LaterColumn
+from dpwgan.table.calendar import DAY, DIRECTIVE, EPOCH, SECOND, CalendarColumn, LaterColumn
 from dpwgan.table.specs.keys import MAX_WHOLE_NUMBER, MISSING_KEYS, Keys
 
 CALENDAR_KEYS = MISSING_KEYS | {"format", "min", "max", "step", "zone", "since"}
@@ -38,9 +38,8 @@ _REFUSED = {
     "z": "an offset that may change from row to row: turn all moments to one zone, and write its offset as text",
 }
 _DATES, _TIMES = ("year", "month", "day"), ("hour", "minute", "second", "fraction")
-_EPOCH = datetime.datetime(1970, 1, 1)
 _TICK = datetime.timedelta(microseconds=1)
-_FIRST, _LAST = ((moment - _EPOCH) // _TICK for moment in (datetime.datetime.min, datetime.datetime.max))
+_FIRST, _LAST = ((moment - EPOCH) // _TICK for moment in (datetime.datetime.min, datetime.datetime.max))
 
 
 def parse_calendar(keys: Keys) -> CalendarColumn:
@@ -170,7 +169,7 @@ def _read_end(keys: Keys, key: str, form: str) -> tuple[int, bool]:
     text = keys[key]
     readers: list[Callable[[], datetime.datetime]] = [
         lambda: datetime.datetime.strptime(text, re.sub("%[-36]", "%", form)),
-        lambda: datetime.datetime.combine(_EPOCH, datetime.time.fromisoformat(text)),
+        lambda: datetime.datetime.combine(EPOCH, datetime.time.fromisoformat(text)),
     ]
     if kind != "time":
         readers[1:] = [
@@ -181,14 +180,14 @@ def _read_end(keys: Keys, key: str, form: str) -> tuple[int, bool]:
         with suppress(ValueError):
             moment = read()
             if moment.tzinfo is None:
-                moment = datetime.datetime.combine(_EPOCH, moment.time()) if kind == "time" else moment
-                return (moment - _EPOCH) // _TICK, kind == "datetime" and place == 1
+                moment = datetime.datetime.combine(EPOCH, moment.time()) if kind == "time" else moment
+                return (moment - EPOCH) // _TICK, kind == "datetime" and place == 1
     raise keys.refuse(f"{key!r} is written neither in its format nor as ISO 8601 has it without an offset")
 
 
 def _find_month(moment: int) -> tuple[int, bool]:
     """The number of a moment's month, and whether the moment is later than its beginning."""
-    date = _EPOCH + moment * _TICK
+    date = EPOCH + moment * _TICK
     return date.year * 12 + date.month, date != datetime.datetime(date.year, date.month, 1)
 
 
