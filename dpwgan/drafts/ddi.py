@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 from xml.parsers import expat
 
-from dpwgan.drafts.entry import Entry, Source, are_whole, join_words, read_number
+from dpwgan.drafts.entry import Entry, Source, drop_zeros, join_words, read_number
 from dpwgan.errors import SpecsError
 
 # What Nesstar calls the cell that its tables leave empty.
@@ -69,9 +69,7 @@ def _read_variable(variable: ET.Element) -> Entry:
     said: dict[str, Any] = {"name": variable.get("name", ""), "description": label, "missing": missing}
     numeric = form != "character"
     if codes and variable.get("intrvl") != "contin":
-        # Tables hold plain numbers; the zeros in front are those of a fixed-width file.
-        values = [int(code) for code in codes] if numeric and are_whole(codes) else codes
-        return Entry(**said, type="enum", values=values)
+        return Entry(**said, type="enum", values=drop_zeros(codes) if numeric else codes)
     if not numeric:
         return Entry(**said, type="enum")
     digits = read_number(variable.get("dcml", "0")) or 0

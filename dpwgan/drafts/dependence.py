@@ -7,9 +7,10 @@ ROWS = "\0rows"
 
 
 def narrow(told: pl.DataFrame | None, frame: pl.DataFrame, key: pl.Series) -> pl.DataFrame:
-    """The cells that come with each value of a key, in the rows of before and these: without columns that have several.
+    """The one cell that each column has with each value of a key; columns with several for some value are left out.
 
-    What is null, as a key or as a cell, says nothing. Beside the cells are `KEY` and `ROWS`, how many the value has.
+    Of the rows that were `told` before and of these. What is null, as a key or as a cell, says nothing. First come the
+    columns `KEY`, the value, and `ROWS`, how many rows it has.
     """
     names = [name for name in (frame if told is None else told).columns if name not in (KEY, ROWS)]
     own = (
@@ -25,7 +26,7 @@ def narrow(told: pl.DataFrame | None, frame: pl.DataFrame, key: pl.Series) -> pl
 
 
 def count_others(told: pl.DataFrame, name: str) -> float:
-    """How many rows would have another cell of a column than their key tells, if it told nothing."""
+    """In how many rows a column would differ from what its key tells, were it independent of the key."""
     known = told.drop_nulls(name)
     rows = int(known[ROWS].sum())
     shares = known.group_by(name).agg(pl.col(ROWS).sum())[ROWS].to_numpy() / max(rows, 1)

@@ -5,6 +5,7 @@ its end, unless `clip_to_range` is false; an open set of categories is found pri
 does.
 """
 
+import functools
 import importlib.util
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -43,32 +44,22 @@ def read(source: Source) -> Iterator[Entry]:
 
 
 def _read_attribute(name: str, said: Mapping[str, Any]) -> Entry:
-    description = said.get("description") or ""
+    tell = functools.partial(Entry, name=name, description=said.get("description") or "")
     if "possible_values" in said:
         values = list(said["possible_values"])
         if all(isinstance(value, bool) for value in values):
-            return Entry(name=name, type="boolean", description=description)
-        cells = [value if isinstance(value, int) else str(value) for value in values]
-        return Entry(name=name, type="enum", values=cells, description=description)
+            return tell(type="boolean")
+        return tell(type="enum", values=[value if isinstance(value, int) else str(value) for value in values])
     if "min_value" in said:
-        clips = said.get("clip_to_range", True)
-        whole = said.get("dtype") == "int"
-        sentinel = said.get("sentinel")
-        return Entry(
-            name=name,
-            type="integer" if whole else "float",
+        clips, sentinel = said.get("clip_to_range", True), said.get("sentinel")
+        return tell(
+            type="integer" if said.get("dtype") == "int" else "float",
             minimum=read_number(said["min_value"]),
             maximum=read_number(said["max_value"]),
             missing=[] if clips else ["" if sentinel is None else str(sentinel)],
             more={"out_of_domain": "clamp" if clips else "missing"},
-            description=description,
         )
     if "max_tokens" in said or said.get("type") == "FreeFormTextAttribute":
-        return Entry(name=name, type="text", description=description)
-    return Entry(
-        name=name,
-        type="enum",
-        missing=[said.get("default_value", "<OOD>")],
-        more={"values_from": "data", "domain_privacy": "private"},
-        description=description,
-    )
+        return tell(type="text")
+    missing = [said.get("default_value", "<OOD>")]
+    return tell(type="enum", missing=missing, more={"values_from": "data", "domain_privacy": "private"})

@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any, Literal
 
 from dpwgan.errors import SpecsError, quote
@@ -132,12 +131,6 @@ def read_number(text: object) -> Number | None:
     return float(words) if _NUMBER.fullmatch(words) else None
 
 
-def count_decimals(number: Number) -> int:
-    """Digits behind the point of a number as Python writes it."""
-    exponent = Decimal(repr(number)).normalize().as_tuple().exponent
-    return max(0, -exponent) if isinstance(exponent, int) else 0
-
-
 def extend_range(low: Number, high: Number, code: Number | None) -> tuple[Number, Number, bool]:
     """The range with a code that lies in it or goes on where it ends, and whether it does."""
     if not isinstance(code, int) or not low - 1 <= code <= high + 1:
@@ -148,6 +141,17 @@ def extend_range(low: Number, high: Number, code: Number | None) -> tuple[Number
 def are_whole(codes: Iterable[object]) -> bool:
     """Says whether all codes are whole numbers."""
     return all(isinstance(read_number(code), int) for code in codes)
+
+
+def drop_zeros(codes: Iterable[str]) -> list[str | int]:
+    """Whole numbers as tables hold them, without the zeros in front that fixed-width files have; else as they are."""
+    codes = list(codes)
+    return [int(code) for code in codes] if are_whole(codes) else [*codes]
+
+
+def split_words(name: str) -> str:
+    """A column's name in small letters, with a mark where a word began with a capital: patientId is patient_id."""
+    return re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
 def choose_calendar(pattern: str) -> Literal["date", "datetime", "time"]:

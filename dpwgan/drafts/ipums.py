@@ -7,7 +7,7 @@ are numbers. `dpwgan.table.codebook` reads the lists.
 import re
 from collections.abc import Iterator
 
-from dpwgan.drafts.entry import Entry, Source, are_whole
+from dpwgan.drafts.entry import Entry, Source, drop_zeros
 from dpwgan.table.codebook import parse_codebook
 
 _PLACE = re.compile(r"^  ([A-Za-z_]\w*) +[A-Z] +[0-9]+(?:-[0-9]+)? +[0-9]+ ", re.MULTILINE)
@@ -29,12 +29,10 @@ def read_codebook(source: Source) -> Iterator[Entry]:
     codebook = parse_codebook(source.content)
     for name in dict.fromkeys((*_PLACE.findall(source.text), *codebook.labels)):
         labels, description = codebook.labels.get(name, {}), codebook.titles.get(name, "")
-        if not labels:
+        if labels:
+            yield Entry(name=name, type="enum", values=drop_zeros(labels), description=description)
+        else:
             yield Entry(name=name, type="integer", description=description)
-            continue
-        # Tables hold plain numbers; the zeros in front are those of the fixed-width file that the codebook describes.
-        values = [int(code) for code in labels] if are_whole(labels) else list(labels)
-        yield Entry(name=name, type="enum", values=values, description=description)
 
 
 def recognise_list(source: Source) -> bool:

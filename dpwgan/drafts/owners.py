@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from dpwgan.drafts.dependence import KEY, ROWS, narrow
+from dpwgan.drafts.entry import split_words
 from dpwgan.drafts.rows import MOMENT
 
 Frames = Callable[[], Iterable[pl.DataFrame]]
@@ -40,7 +41,7 @@ def find_owners(draft: Mapping[str, Mapping[str, Any]], frames: Frames) -> dict[
     not in all rows of the table.
     """
     names = [name for name, keys in draft.items() if keys.get("type") not in _OTHER_TYPES and "derived" not in keys]
-    named = {name for name in names if _is_named_so(name) or draft[name].get("uuid")}
+    named = {name for name in names if _NAME.fullmatch(split_words(name)) or draft[name].get("uuid")}
     repeated = _find_repeated(names, frames, named=named)
     told = _find_told(repeated, frames)
     found = {
@@ -49,11 +50,6 @@ def find_owners(draft: Mapping[str, Mapping[str, Any]], frames: Frames) -> dict[
         if name in told and (name in named or _is_bearer(repeated[name], told[name]))
     }
     return {name: [other for other in others if other not in found] for name, others in found.items()}
-
-
-def _is_named_so(name: str) -> bool:
-    words = re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()
-    return _NAME.fullmatch(words) is not None
 
 
 def _find_repeated(names: list[str], frames: Frames, *, named: Set[str]) -> dict[str, pl.Series]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import polars as pl
 
-from dpwgan.drafts.entry import KEYS, choose_calendar, list_holes
+from dpwgan.drafts.entry import KEYS, choose_calendar, list_holes, split_words
 from dpwgan.errors import DataError
 from dpwgan.table.domains import MOST_CATEGORIES
 from dpwgan.table.numerals import read_number
@@ -91,8 +91,9 @@ _FRACTIONS = {0: "", 4: ".%3f", 7: ".%f"}
 def fill_from_rows(
     draft: Draft, frames: Iterable[pl.DataFrame]
 ) -> tuple[dict[str, dict[str, Any]], list[str], dict[str, str]]:
-    """The draft with its nulls filled from string cells, the columns that it does not name behind it; which it filled
-    or added; why others have nulls left, and what to look at again in some that it filled.
+    """The draft with its nulls filled from string cells, and behind it the table's columns that it does not name.
+
+    Also which columns were filled or added, and by column why nulls are left, or what to look at again.
     """
     cells: dict[str, set[str]] = {}
     sums = Counter[str]()
@@ -129,9 +130,9 @@ def fill_from_rows(
 
 
 def _say_doubt(name: str, keys: Mapping[str, Any], cells: set[str], *, rows: int, is_told: bool) -> str:
-    """What a column may be in the place of what its cells were taken for, without a cell; else nothing.
+    """What a column may be other than what its cells were taken for, in words that hold no cell; "" where it is clear.
 
-    Where a dictionary told its type, this is whether all cells are of it.
+    Where a dictionary told its type, only whether all cells are of it.
     """
     available = cells - {"", *map(str, keys.get("missing", ()))}
     numbers = _read_numbers(available)
@@ -162,7 +163,7 @@ def _say_doubt(name: str, keys: Mapping[str, Any], cells: set[str], *, rows: int
 
 
 def _is_named_code(name: str) -> bool:
-    return _NAMED_CODE.fullmatch(re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()) is not None
+    return _NAMED_CODE.fullmatch(split_words(name)) is not None
 
 
 def _say_why(keys: Mapping[str, Any], cells: set[str], *, rows: int) -> str:

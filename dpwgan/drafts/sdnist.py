@@ -6,9 +6,10 @@ Source: usnistgov/SDNist, data_dictionary.json of the ACS and SBO excerpts.
 """
 
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Any
 
-from dpwgan.drafts.entry import Entry, Source, count_decimals, extend_range, join_words, read_number
+from dpwgan.drafts.entry import Entry, Number, Source, extend_range, join_words, read_number
 
 _NO_CODES = ("description", "link", "details", "values", "min", "max", "step_size")
 
@@ -43,7 +44,13 @@ def _read_feature(name: str, said: Mapping[str, Any]) -> Entry:
         type="integer" if whole else "float",
         minimum=low,
         maximum=high,
-        decimals=None if whole or step is None else count_decimals(step),
+        decimals=None if whole or step is None else _count_decimals(step),
         missing=missing,
         description=description,
     )
+
+
+def _count_decimals(number: Number) -> int:
+    """Digits behind the point of a number as Python writes it."""
+    exponent = Decimal(repr(number)).normalize().as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0

@@ -40,10 +40,10 @@ _ALWAYS = {"min": "0001-01-01", "max": "9999-01-01"}
 
 
 def find_ties(draft: Mapping[str, Mapping[str, Any]], frames: Iterable[pl.DataFrame]) -> list[str]:
-    """Which moments are never before another's, and what follows from others, in words: from part of a moment, a code
-    or a blank, as the time between two moments, as a number.
+    """What holds in all rows, a sentence each: which moments are never before others, which cells follow from others.
 
-    `frames` goes over the rows, as string cells, and has all columns.
+    They may follow from part of a moment, from a code, or from whether a cell is blank; or be the time between two
+    moments, or a sum, difference, product or ratio. `frames` goes over the rows, as string cells, and has all columns.
     """
     known = {name: keys for name, keys in draft.items() if "derived" not in keys and not list_holes(keys)}
     timed = {name: keys for name, keys in known.items() if keys["type"] in ("date", "datetime", "time")}
@@ -160,7 +160,7 @@ def _list_made(decimals: Mapping[str, int]) -> dict[tuple[str, frozenset[str]], 
 def _keep_told(
     told: Mapping[str, pl.DataFrame] | None, cells: pl.DataFrame, parts: list[pl.Series], *, dates: list[str], rows: int
 ) -> dict[str, pl.DataFrame]:
-    """What parts of moments, and codes with several rows of each, tell of cells, in the rows of before and these."""
+    """By key, a part of a moment or a code with several rows of each, the cells that it tells so far (`narrow`)."""
     kept = {}
     codes = cells.drop(dates)
     for key in (*parts, *codes):

@@ -218,7 +218,7 @@ def _settle(node: Any, probe: pl.DataFrame) -> Any:
 
 
 def _keep_hours(node: Any, probe: pl.DataFrame) -> Any:
-    """The expression, of dates that are moved by a time with the beginnings of their days: a date drops the hours."""
+    """The expression, with each date that is moved by a time as the beginning of its day: a date would drop hours."""
     operation, sides = _split(node)
     if operation not in ("Plus", "Minus", "OffsetBy"):
         return node
@@ -235,7 +235,7 @@ def _keep_hours(node: Any, probe: pl.DataFrame) -> Any:
 
 
 def _weigh(node: Any) -> pl.Expr:
-    """How large the numbers are that are added up: their digits are what rounding is to, however small the sum is."""
+    """How large the numbers are that are added up: they are rounded to their digits, however small the sum is."""
     operation, sides = _split(node)
     if operation in ("Plus", "Minus"):
         return _weigh(sides[0]) + _weigh(sides[1])

@@ -44,12 +44,12 @@ _FEW = 64
 
 @dataclass(frozen=True, kw_only=True)
 class PairCells:
-    """Into which cell a pair of rows of one unit falls: by the groups of a column, and by kinds where these are few.
+    """Into which cell of a count a pair of rows of one unit falls, by the groups of their values in one column.
 
-    Of each kind there are groups from 0 up: that of missing cells, and those of the bounds. Where bounds have an order
-    a cell is how far the later row's group lies above the earlier one's; with `told` as of gaps whose powers of two are
-    cut into so many parts. Else the first `told` of them and all others together have one for each two, and those of
-    which both rows have the same have one together.
+    Group 0 is that of missing values, the others are cut off by the bounds; each of the `kinds` has groups of its own.
+    Where bounds have an order, the cell says how many groups the later row lies above the earlier one: exactly, or with
+    `told` in steps that are as many parts of each power of two. Else there is a cell for each two of the first `told`
+    groups and of one for all others, and one more for pairs in the same one of these others.
     """
 
     bounds: Bounds
@@ -223,13 +223,13 @@ class _Seats:
 
     @cached_property
     def taken(self) -> Flags:
-        """Which places units of the largest size would have that each has. Shapes: (units, most)."""
+        """Which of as many places as the largest unit has each unit has. Shapes: (units, most)."""
         flags: Flags = self.column < self.sizes[:, np.newaxis]
         return flags
 
     @cached_property
     def places(self) -> Integers:
-        """The places of units side by side, and where one has no more the unit's first. Shapes: (units, most)."""
+        """The places of each unit; behind the last one its first stands again. Shapes: (units, most)."""
         places: Integers = self.firsts[:, np.newaxis] + self.column * self.taken
         return places
 
