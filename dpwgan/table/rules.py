@@ -9,7 +9,7 @@ import polars as pl
 
 from dpwgan.errors import quote
 from dpwgan.table.codecs import make_codec, make_codecs, make_derivation
-from dpwgan.table.codecs.codec import ReadCodec
+from dpwgan.table.codecs.codec import Flags, ReadCodec
 from dpwgan.table.codecs.derived import Derivation
 from dpwgan.table.conditions import ConditionError, RowExpression, double_one, find_type, read_sql
 from dpwgan.table.numerals import read_number
@@ -24,7 +24,6 @@ from dpwgan.table.schema import (
     UndiscoveredColumn,
 )
 
-Flags = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
 _NO_COLUMN = "names no column; a name stands in double quotes or none, in single ones a text"

@@ -44,24 +44,28 @@ _SURELY_64_BITS = 19
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """A column's slice of the encoded width, or a part's: `column` then says which, as "seen (day)".
+    """A column's slice of the encoded width, or that of a part of it.
 
-    What a `Column` says of its parts has no slice yet, and names only what tells them apart: "day".
-    `start`, `width`: positions in a dense encoded row. `source`: index into `EncodedTable.codes` (softmax and
-    sigmoid) or `EncodedTable.numbers` (linear). `categories`: number of codes; 0 for a number.
-    A column with two categories takes one position (sigmoid): the position holds the code, 0 or 1.
-    Role "available": the codes of a number-or-not-available column, its missing codes first, "available" last;
-    its number is the next span, 0 where not available. Role "bin": bins first, then the missing codes.
-    `levels`: of a number, how many numbers the column may write (at most `MOST_LEVELS`); else 0. Level i stands at
-    `first_level` + i / (levels - 1) * (`last_level` - `first_level`) of [0, 1]: those two are 0 and 1 unless an end of
-    the range cannot be written itself. `ordered`: the codes that are not missing have an order, because they are
-    bins, begin with rising numbers, or are said to. `missing`: how many of the codes mean not available (of
-    "available" the first ones, else the last ones). `borders`, `cuts`: levels of a number at which an interval begins,
-    and must begin.
-    `zero_level`: that of the number 0, in the range or not; `round_steps`: to which multiples, in levels, people may
-    round it, from 1 up, each of which divides the next. `first_day`: where levels are days, the one of level 0, counted
-    from 1970 on. `unit`: what one level more is, where levels are numbers that may be held against those of others of
-    the same unit; else "". The last eleven are facts about the same layout, and take no part in comparing two of them.
+    `column`: whose it is, and which part, as "seen (day)". What a `Column` says of its parts has no slice yet, and
+      names only what tells them apart: "day".
+    `role`: "bin" is bins first, then the missing codes. "available" is the missing codes of a number first, "available"
+      last; that number is the next span, 0 where not available.
+    `start`, `width`: positions in a dense encoded row. Two categories take one position (sigmoid): it holds the code.
+    `source`: index into `EncodedTable.codes` (softmax and sigmoid) or `EncodedTable.numbers` (linear).
+    `categories`: number of codes; 0 for a number.
+
+    All others are facts about the same layout, and take no part in comparing two spans. Of codes:
+    `ordered`: those that are not missing have an order: they are bins, begin with rising numbers, or are said to.
+    `missing`: how many mean not available, of "available" the first ones, else the last ones.
+
+    Of numbers:
+    `levels`: how many the column may write, at most `MOST_LEVELS`. Level i stands at `first_level` + i / (levels - 1) *
+      (`last_level` - `first_level`) of [0, 1]: these are 0 and 1 unless an end of the range cannot be written itself.
+    `borders`, `cuts`: levels at which an interval begins, and must begin.
+    `zero_level`: that of the number 0, in the range or not.
+    `round_steps`: to which multiples, in levels, people may round it, from 1 up, each of which divides the next.
+    `first_day`: where levels are days, the one of level 0, counted from 1970 on.
+    `unit`: what one level more is, where levels may be held against those of others of the same unit; else "".
     """
 
     column: str = ""

@@ -16,7 +16,8 @@ from dpwgan.table.findings import Findings
 from dpwgan.table.rules import RuleBook
 from dpwgan.table.schema import CategoricalColumn, Column, HigherColumn, NumericColumn, Schema
 from dpwgan.table.source import SourceTable
-from dpwgan.table.units.units import Codes, Places, Units
+from dpwgan.table.units.distinct import Flags, Integers
+from dpwgan.table.units.units import Codes, Units
 
 # Kinds of rows up to which pairs of them are told apart.
 _MOST_KINDS = 4
@@ -28,7 +29,7 @@ _FITS, _TINY = 500, 1e-9
 Floats = npt.NDArray[np.float64]
 
 
-def list_forms(schema: Schema) -> Places:
+def list_forms(schema: Schema) -> Integers:
     """The forms of a unit: how many rows of each kind it may have, from 1 in all to as many as it keeps.
 
     All rows are of one kind where no column says of which. Shapes: (forms, kinds).
@@ -45,14 +46,14 @@ def list_forms(schema: Schema) -> Places:
     return np.array([np.bincount(own, minlength=kinds + 1)[:-1] for own in drawn if own[0] < kinds], np.int64)
 
 
-def find_possible(schema: Schema) -> npt.NDArray[np.bool_]:
+def find_possible(schema: Schema) -> Flags:
     """Which forms go with some cells of the unit's own columns, by each rule that reads these and the kind.
 
     Nor has a unit more rows than its unique columns, where all list their cells, can tell apart.
     Shapes: (forms,). Privacy: public facts, and lists of cells that were released, alone.
     """
     forms, kind = list_forms(schema), _find_kind(schema)
-    possible: npt.NDArray[np.bool_] = forms.sum(axis=1) <= _count_different(schema)
+    possible: Flags = forms.sum(axis=1) <= _count_different(schema)
     if kind is None or schema.unit is None:
         return possible
     for rule in schema.rules:
@@ -88,7 +89,7 @@ def _list_cells(column: Column) -> list[str]:
     return [*column.listed, *written.write(np.arange(written.low, written.high + 1))]
 
 
-def fit_shares(forms: Places, shares: Floats, *, sizes: Floats, kinds: Floats) -> Floats:
+def fit_shares(forms: Integers, shares: Floats, *, sizes: Floats, kinds: Floats) -> Floats:
     """The shares of units of each form, changed as little as will do to go with rows.
 
     Noise on many forms adds up. So rows of each kind are as many as rows by themselves have it, which are what units
@@ -124,7 +125,7 @@ def count_kinds(schema: Schema) -> int:
     return 1 if column is None or len(column.tokens) > _MOST_KINDS else len(column.tokens)
 
 
-def count_forms(table: SourceTable, units: Units, encoder: TableEncoder) -> Places:
+def count_forms(table: SourceTable, units: Units, encoder: TableEncoder) -> Integers:
     """How many units are of each form: have so many rows of each kind that no rule drops. Shapes: (forms,).
 
     Privacy: a unit is in one cell, or, with no row left, in none. One that is taken out leaves it; one with other rows,

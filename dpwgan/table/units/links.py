@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-Codes = npt.NDArray[np.int32]
-Integers = npt.NDArray[np.int64]
+from dpwgan.table.units.distinct import Flags, Integers
+from dpwgan.table.units.units import Codes
+
 Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 Bounds = tuple[float, ...] | tuple[str, ...]
 """Of values in an order where groups begin, but for the first; of others the most frequent ones."""
 

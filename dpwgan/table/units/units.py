@@ -19,10 +19,9 @@ from dpwgan.errors import DataError, quote
 from dpwgan.table.findings import count_rows
 from dpwgan.table.schema import SizeColumn, UnitColumn
 from dpwgan.table.source import Piece, SourceTable
-from dpwgan.table.units.distinct import find_alike
+from dpwgan.table.units.distinct import Flags, Integers, find_alike
 
 Codes = npt.NDArray[np.int32]
-Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +32,9 @@ class Units:
     elsewhere: int = 0
 
     @cached_property
-    def sizes(self) -> Places:
+    def sizes(self) -> Integers:
         """How many rows each unit has. Shapes: (units,)."""
-        sizes: Places = np.bincount(self.of_rows).astype(np.int64)
+        sizes: Integers = np.bincount(self.of_rows).astype(np.int64)
         return sizes
 
     @property
@@ -44,7 +43,7 @@ class Units:
         return len(self.sizes) + self.elsewhere
 
     @property
-    def firsts(self) -> npt.NDArray[np.bool_]:
+    def firsts(self) -> Flags:
         """Which rows are the first of their unit. Shapes: (n,)."""
         first = np.zeros(len(self.of_rows), np.bool_)
         first[np.unique(self.of_rows, return_index=True)[1]] = True
@@ -60,7 +59,7 @@ class Units:
         of_units[self.of_rows] = cells
         return len(np.unique(self.of_rows[cells != of_units[self.of_rows]]))
 
-    def choose(self, most: int, *, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+    def choose(self, most: int, *, rng: np.random.Generator) -> Flags:
         """Chooses which rows are kept: of each unit at most so many, each choice as likely as another. Shapes: (n,).
 
         Privacy: each row draws a number, and those with the least of their unit's are kept: whose numbers decide is
@@ -73,9 +72,9 @@ class Units:
         kept[order] = rank < most
         return kept
 
-    def list_rows(self) -> tuple[Places, Places]:
+    def list_rows(self) -> tuple[Integers, Integers]:
         """The rows, unit after unit, and where in them each unit begins, and the end. Shapes: (n,), (units + 1,)."""
-        order: Places = np.argsort(self.of_rows, kind="stable")
+        order: Integers = np.argsort(self.of_rows, kind="stable")
         return order, np.concatenate(([0], np.cumsum(self.sizes)))
 
 
