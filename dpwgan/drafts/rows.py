@@ -134,7 +134,7 @@ def _say_doubt(name: str, keys: Mapping[str, Any], cells: set[str], *, rows: int
 
     Where a dictionary told its type, only whether all cells are of it.
     """
-    available = cells - {"", *map(str, keys.get("missing", ()))}
+    available = _find_available(keys, cells)
     numbers = _read_numbers(available)
     if is_told:
         are_such = len(numbers) == len(available) and (keys["type"] == "float" or _are_whole(numbers))
@@ -162,13 +162,18 @@ def _say_doubt(name: str, keys: Mapping[str, Any], cells: set[str], *, rows: int
     return ""
 
 
+def _find_available(keys: Mapping[str, Any], cells: set[str]) -> set[str]:
+    """The cells that do not mean not available."""
+    return cells - {"", *map(str, keys.get("missing", ()))}
+
+
 def _is_named_code(name: str) -> bool:
     return _NAMED_CODE.fullmatch(split_words(name)) is not None
 
 
 def _say_why(keys: Mapping[str, Any], cells: set[str], *, rows: int) -> str:
     """Why nulls were left, in a few words and without a cell."""
-    kind, available = keys["type"], cells - {"", *map(str, keys.get("missing", ()))}
+    kind, available = keys["type"], _find_available(keys, cells)
     numbers = _read_numbers(available)
     if not available:
         return "no cell has anything"
@@ -194,7 +199,7 @@ def _say_why(keys: Mapping[str, Any], cells: set[str], *, rows: int) -> str:
 def _fill(keys: Mapping[str, Any], cells: set[str], *, most: int, rows: int, is_code: bool) -> dict[str, Any]:
     """A column with what its cells, of which `most` make a list, say in the place of its nulls; else as it was."""
     kind, given = keys["type"], {key: value for key, value in keys.items() if value is not None}
-    available = cells - {"", *map(str, keys.get("missing", ()))}
+    available = _find_available(keys, cells)
     marks = _find_marks(available, most=most) if kind is None and "missing" not in keys else set()
     available -= marks
     if not available:
