@@ -55,9 +55,12 @@ class CalendarColumn(TrainedColumn, kind="calendar"):
 
     @property
     def by_day(self) -> bool:
-        """Whether methods see two numbers, the day and the time of day, so that each has a shape of its own."""
+        """Whether methods see two numbers, the day and the time of day, so that each has a shape of its own.
+
+        Of a day that ends past midnight the time says all.
+        """
         whole_days = DAY % self.step == 0 and self.step < DAY
-        return self.written == "datetime" and not self.in_months and whole_days and self.days > 1
+        return self.written == "datetime" and not self.in_months and whole_days and self.steps * self.step > DAY
 
     @property
     def days(self) -> int:

@@ -128,7 +128,7 @@ def test_output_is_legal_when_the_method_gives_anything(numbers, ends, minutes):
     first = min(ends).replace(second=0, microsecond=0)
     last = first + (max(ends) - first) // datetime.timedelta(minutes=minutes) * datetime.timedelta(minutes=minutes)
     codec = make(type="datetime", min=first.isoformat(), max=last.isoformat(), step=f"{minutes} minutes")
-    parts = 2 if minutes < 420 and first.date() < last.date() else 1
+    parts = 2 if minutes < 420 and last - first > datetime.timedelta(days=1) else 1
     given_back = np.array(numbers[:parts], np.float32).reshape(-1, 1)
     encoded = EncodedCells(numbers=given_back if parts > 1 else given_back[0])
     assert codec.are_legal(codec.decode(encoded, np.random.default_rng(0))).all()
@@ -141,8 +141,22 @@ def test_day_and_time_of_day_are_two_numbers_when_the_range_has_several_days():
     encoded = encode(codec.column, ["2020-01-02T06:07:00", "2020-01-02T23:52:00"])
     assert encoded.numbers.shape == (2, 2)
     assert encoded.numbers[0, 0] == encoded.numbers[0, 1]
-    for one in ({"max": "2020-01-01T20:00:00"}, {"step": "1 day"}, {"step": "7 hours", "max": "2020-01-08T00:00:00"}):
+    night = {"min": "2020-01-01T04:00:00", "max": "2020-01-02T03:59:00"}
+    for one in (
+        night,
+        {"max": "2020-01-01T20:00:00"},
+        {"step": "1 day"},
+        {"step": "7 hours", "max": "2020-01-08T00:00:00"},
+    ):
         assert len(make(**{"type": "datetime", "min": "2020-01-01", "max": "2020-01-10"} | one).column.parts) == 1
+
+
+def test_times_that_the_first_or_the_last_day_lacks_are_those_of_the_day_beside_it():
+    codec = make(type="datetime", step="1 minute", min="2020-01-01T09:00:00", max="2020-01-03T17:00:00")
+    encoded = encode(codec.column, ["2020-01-02T08:15:00", "2020-01-02T17:15:00", "2020-01-01T09:00:00"])
+    encoded.numbers[0, :] = [0.0, 1.0, 1.0]
+    written = ["2020-01-02T08:15:00", "2020-01-02T17:15:00", "2020-01-03T09:00:00"]
+    assert codec.decode(encoded, np.random.default_rng(0)).to_list() == written
 
 
 def test_time_is_that_of_another_row_when_only_the_day_is_there():

@@ -82,7 +82,10 @@ class MomentCodec(TrainedCodec):
             known, unknown = times[no_time < 0], (no_time >= 0) & (missing < 0)
             times = np.where(unknown, rng.choice(known, len(times)), times) if len(known) and unknown.any() else times
         moments = (days + column.first // DAY) * DAY + times * column.step + column.first % column.step
-        return missing, ((moments - column.first) // column.step).clip(0, column.steps)
+        steps = (moments - column.first) // column.step
+        # A time that its day, the first or the last one, does not have is that of the day beside it: cut to the range
+        # all of them would be its first or last moment.
+        return missing, steps + DAY // column.step * ((steps < 0).astype(np.int64) - (steps > column.steps))
 
     def read(self, cells: pl.Series) -> tuple[Missing, Steps, Mapping[str, Flags]]:
         """(n,) indices into the missing codes, -1 where available; (n,) steps from the first moment, 0 elsewhere; and
