@@ -26,7 +26,7 @@ from dpwgan.table.findings import Findings
 from dpwgan.table.schema import CategoricalColumn, UnitColumn
 from dpwgan.table.source import SourceTable
 from dpwgan.table.units.forms import count_kinds, read_kinds
-from dpwgan.table.units.links import PairCells, choose_cells, choose_days, count_links, put_in_order
+from dpwgan.table.units.links import PairCells, choose_cells, choose_days, count_links, list_order, put_in_order
 from dpwgan.table.units.units import Codes
 
 Integers = npt.NDArray[np.int64]
@@ -123,14 +123,14 @@ def _count(
     coins: Counts,
 ) -> Integers:
     """`count_links` of all rows that are kept and that no rule drops, one linked column after the other."""
-    parts, kept, read = [], [], []
+    parts, kept, read, order = [], [], [], list_order(encoder.schema)
     for frame in table.frames():
-        parts.append(encoder.read_values(frame, [*unit.unique, *unit.linked]))
+        parts.append(encoder.read_values(frame, [*order, *unit.linked]))
         read.append(read_kinds(frame, encoder.schema))
         kept.append(encoder.find_kept(frame, Findings()))
     values, kinds, rows = pl.concat(parts), np.concatenate(read), np.flatnonzero(np.concatenate(kept))
-    unique = [values.get_column(name)[rows] for name in unit.unique]
-    rows = rows[put_in_order(of_rows[rows].astype(np.int64), kinds[rows], unique)]
+    by = [values.get_column(name)[rows] for name in order]
+    rows = rows[put_in_order(of_rows[rows].astype(np.int64), kinds[rows], by)]
     of_units, kinds = of_rows[rows].astype(np.int64), kinds[rows]
     found = []
     for name, own in zip(unit.linked, cells, strict=True):

@@ -30,7 +30,7 @@ from dpwgan.table.storage import cut_sizes
 from dpwgan.table.threads import map_in_order
 from dpwgan.table.units.distinct import find_alike, tell_apart
 from dpwgan.table.units.forms import count_kinds, fit_shares, list_forms, read_kinds
-from dpwgan.table.units.links import PairCells, link_rows, put_in_order
+from dpwgan.table.units.links import PairCells, link_rows, list_order, put_in_order
 
 Integers = npt.NDArray[np.int64]
 Form = tuple[int, ...]
@@ -77,8 +77,9 @@ class UnitSource:
     def __init__(self, source: RowSource, encoder: TableEncoder, unit: UnitColumn) -> None:
         self._source, self._encoder = source, encoder
         self._shared, self._unique, self._unit = [*unit.shared], [*unit.unique], unit
+        self._order = list_order(encoder.schema)
         # Rows then change places whatever their keys are, and units with two alike are given up.
-        self._links_keys = not {*unit.linked}.isdisjoint(unit.unique)
+        self._links_keys = not {*unit.linked}.isdisjoint(self._order)
         # Rows to choose from: of few hardly two are alike.
         self._least = choose_step(len(encoder.header)) // 2
 
@@ -163,15 +164,15 @@ class UnitSource:
         starts, of_units = np.cumsum(sizes) - sizes, np.repeat(np.arange(len(sizes)), sizes)
         linked = self._unit.linked if self._unit.links else ()
         size = self._unit.size_column.name
-        values = self._encoder.read_values(rows, [size, *self._shared, *self._unique, *linked])
+        values = self._encoder.read_values(rows, [size, *self._shared, *self._order, *linked])
         by = [size, *sorted(self._shared, key=lambda name: values.get_column(name).n_unique())]
         order = values.select(pl.arg_sort_by(by, nulls_last=True, maintain_order=True)).to_series().to_numpy()
         kinds = read_kinds(rows, self._encoder.schema)
         order = order[_hand_out(kinds[order], units, rng=rng)]
 
         def sort(order: Integers) -> Integers:
-            unique = [values.get_column(name)[order] for name in self._unique]
-            return order[put_in_order(of_units, kinds[order], unique)]
+            by = [values.get_column(name)[order] for name in self._order]
+            return order[put_in_order(of_units, kinds[order], by)]
 
         keys = None
         if self._unique:

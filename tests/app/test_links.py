@@ -121,6 +121,18 @@ def make_visits(patients: int = 3_000) -> pd.DataFrame:
     return pd.DataFrame({"patient": patient, "day": day.astype(str), "ward": ward})
 
 
+def test_rows_of_a_unit_are_in_the_order_of_a_linked_day_that_several_may_have():
+    frame = make_visits(400)
+    twice = pd.concat([frame, frame.assign(ward=0)]).sample(frac=1.0, random_state=3)
+    specs = {**VISITS, "unit": {"column": "patient", "max_rows": 12, "linked": ["ward", "day"]}}
+    specs["visit"] = {"type": "place", "of": "unit"}
+    out = fit(specs, frame=twice.assign(visit=1)).sample()
+    assert out.groupby("patient").day.apply(lambda own: own.is_monotonic_increasing).all()
+    assert (out.visit == out.groupby("patient").cumcount() + 1).all()
+    # By chance hardly any are on the same day.
+    assert out.duplicated(["patient", "day"]).mean() > 0.1
+
+
 @pytest.mark.parametrize("links_days", [True, False], ids=["as it is", "broken twin: the ward alone"])
 def test_days_of_a_unit_are_as_far_apart_as_the_tables_when_they_are_linked(links_days):
     unit = {**VISITS["unit"], "linked": VISITS["unit"]["linked"] if links_days else ["ward"]}

@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from dpwgan.table.calendar import CalendarColumn
+from dpwgan.table.schema import Schema
 from dpwgan.table.units.distinct import Flags, Integers
 from dpwgan.table.units.units import Codes
 
@@ -141,9 +143,17 @@ def choose_days(values: pl.Series, *, kinds: int) -> PairCells:
     return PairCells(bounds=tuple(np.arange(low + step, high + 1.0, step).tolist()), told=_PARTS, kinds=kinds)
 
 
-def put_in_order(of_units: Integers, kinds: Codes, unique: Sequence[pl.Series]) -> Integers:
-    """The rows, unit after unit, in each by their kind and then by the columns that tell them apart. Shapes: (n,)."""
-    told = pl.DataFrame([of_units, kinds, *unique])
+def list_order(schema: Schema) -> list[str]:
+    """The columns in whose order rows of a unit are, but for kinds: its unique ones, else moments that are linked."""
+    unit = schema.unit
+    if unit is None:
+        return []
+    return [*unit.unique] or [name for name in unit.linked if isinstance(schema.by_name[name], CalendarColumn)]
+
+
+def put_in_order(of_units: Integers, kinds: Codes, by: Sequence[pl.Series]) -> Integers:
+    """The rows, unit after unit, in each by their kind and then by the columns of `list_order`. Shapes: (n,)."""
+    told = pl.DataFrame([of_units, kinds, *by])
     by_order = pl.arg_sort_by(told.columns, nulls_last=True, maintain_order=True)
     order: Integers = told.select(by_order).to_series().to_numpy()
     return order
