@@ -330,6 +330,8 @@ class _Reader:
             self.texts.extend((side["Column"], text) for text in listed if isinstance(text, str))
 
     def _read_pair(self, operation: str, sides: list[Any]) -> None:
+        if operation in MIRRORED and any(_is_null(side) for side in sides):
+            raise ConditionError("compares with NULL, which is neither true nor false: write IS NULL or IS NOT NULL")
         if operation in _COMPARISONS:
             self.sides.append((sides[0], sides[1]))
             near = [side["Function"]["input"][0] for side in sides if _is_abs(side)]
@@ -372,6 +374,11 @@ def _read_constant(node: Any) -> float | None:
         return float(found.cast(pl.Int64).item() / 1_000)  # polars counts nanoseconds of the day
     moment = found.cast(MOMENT).cast(pl.Int64) if found.dtype in (pl.Date, pl.Datetime) else found
     return float(moment.item()) if moment.dtype.is_numeric() else None
+
+
+def _is_null(node: Any) -> bool:
+    found = _read_literal(node)
+    return found is not None and found.dtype == pl.Null
 
 
 def _list_constants(node: Any) -> list[Any]:

@@ -411,7 +411,9 @@ CASES: tuple[Case, ...] = (
     refuse("specs without a column", 78, specs_text("{}")),
     refuse("a column's specs as text", 78, specs(age="integer")),
     refuse("rules as text", 78, specs(rules="age >= 15")),
+    refuse("rules under another name", 78, specs(rule=["age >= 15"])),
     refuse("a unit as text", 78, specs(unit="age")),
+    refuse("a unit under another name", 78, specs(units={"type": "enum", "max_rows": 5})),
     refuse("an unknown type", 78, specs(age={"type": "number"})),
     refuse("a date without a range", 78, specs(age={"type": "date"})),
     *(
@@ -479,6 +481,7 @@ CASES: tuple[Case, ...] = (
             ("a rule that looks beyond its row", "age > AVG(age)"),
             ("a text compared with a number", "colour > 1"),
             ("a rule that is no condition", "age"),
+            ("a rule that compares with NULL", "age <> NULL"),
             ("a rule without combinations", PAIR),
             ("combinations with an illegal cell", {**PAIR, "allowed": [[SECRET, 1]]}),
             ("a file of combinations not there", {"columns": ["colour", "member"], "allowed_from": "pairs.csv"}),

@@ -118,6 +118,16 @@ def test_what_looks_beyond_its_row_is_no_condition(sql: str) -> None:
         read_sql(sql)
 
 
+@pytest.mark.parametrize(
+    "sql", ["age = NULL", "NULL <> age", "age BETWEEN NULL AND 3", "CASE WHEN age > NULL THEN 1 END"]
+)
+def test_what_is_compared_with_null_is_refused_since_it_is_never_true_nor_false(sql: str) -> None:
+    with pytest.raises(ConditionError, match="IS NULL or IS NOT NULL"):
+        read_sql(sql)
+    for fine in ("age IS NULL", "age IS DISTINCT FROM NULL", "COALESCE(age, NULL) = 1"):
+        read_sql(fine)
+
+
 @pytest.mark.parametrize("name", ["net income", "select"])
 def test_name_that_is_no_word_of_its_own_stands_in_double_quotes(name):
     assert read_sql(f'"{name}" > 0').columns == (name,)

@@ -27,6 +27,8 @@ _EXAMPLES = {
     UNIT: 'an object such as {"column": "person_id", "max_rows": 5}',
 }
 _MARK = "\ufeff"
+# What a column never has.
+_OF_UNITS = "max_rows"
 # What of a derived column is said beside how it is derived.
 _BESIDE = ("width", "decimals", "description")
 SCHEMA_FILE = resources.files(__package__) / "data-specs.schema.json"
@@ -54,7 +56,8 @@ def check_form(document: object, problems: Problems) -> tuple[dict[str, dict[str
             continue
         with problems.gathered():
             if not isinstance(keys, Mapping):
-                raise refuse_column(name, f"its specs must be {_EXAMPLES.get(name, _EXAMPLES[''])}")
+                meant = suggest(name, [RULES], show=repr) if isinstance(keys, list | tuple) else ""
+                raise refuse_column(name, f"its specs must be {_EXAMPLES.get(name, _EXAMPLES[''])}{meant}")
             _check_text(name, keys)
             columns[name] = dict(keys)
     # A column is an object: one of that name cannot be taken for a list.
@@ -155,7 +158,9 @@ def _explain(error: Any, others: Set[str]) -> SpecsError:
             for key in found
             if key not in known
         ]
-        return refuse(f"unknown key{'s' if len(unknown) > 1 else ''} {', '.join(unknown)}")
+        is_unit = _OF_UNITS in found and not (where or is_rule) and suggest(str(name), [UNIT])
+        meant = f"; is it to be the entry {UNIT!r}?" if is_unit else ""
+        return refuse(f"unknown key{'s' if len(unknown) > 1 else ''} {', '.join(unknown)}{meant}")
     if rule == "anyOf":
         return refuse("the key 'type' is missing")
     if rule == "oneOf" and is_rule:
