@@ -53,14 +53,17 @@ def find_ties(draft: Mapping[str, Mapping[str, Any]], frames: Iterable[pl.DataFr
     every = [*permutations(days, 2)]
     orders = {(late, soon): (pl.col(late) >= pl.col(soon)).all() for late, soon in every}
     codes = [name for name, keys in known.items() if keys["type"] in _CODES and "uuid" not in keys]
+    # Long lists, as of diagnoses, are left open, and tell others none the less.
+    long = [name for name, keys in draft.items() if name not in known and keys.get("type", "") in (None, "enum")]
     varied = [name for name, keys in known.items() if keys["type"] in _NUMBERS and keys.get("min") != keys.get("max")]
     whole = [name for name in varied if name in codes]
     numbers = {**_list_times(codes, every, [*permutations(clocks, 2)]), **_list_sums(whole, varied)}
     made = _list_made(
         {name: known[name].get("decimals", 0) for name in varied if name in whole or "decimals" in known[name]}
     )
-    blank = {name: pl.col(name).is_in(["", *map(str, keys.get("missing", ()))]) for name, keys in known.items()}
-    seen = [pl.when(~blank[name]).then(name).alias(quote(name)) for name in (*codes, *days)]
+    listed = {name: draft[name].get("missing") or () for name in (*known, *long)}
+    blank = {name: pl.col(name).is_in(["", *map(str, missing)]) for name, missing in listed.items()}
+    seen = [pl.when(~blank[name]).then(name).alias(quote(name)) for name in (*codes, *long, *days)]
     may_be = [name for name, keys in known.items() if "missing" in keys or "optional" in keys]
     seen += [blank[name].cast(pl.String).alias(f"whether {quote(name)} is blank") for name in may_be]
     told: dict[str, pl.DataFrame] | None = None

@@ -78,6 +78,17 @@ def test_codes_are_told_to_follow_from_the_column_of_fewest_that_tell_them():
     assert say(town=(CODES, towns), state=columns["state"]) == []
 
 
+@pytest.mark.parametrize("left", [{"type": None}, {"type": "enum", "values": None}])
+def test_a_flag_follows_from_a_list_that_is_left_open(left):
+    columns: dict[str, Column] = {
+        "diagnosis": (left, [f"{'EI'[row % 2]}{row % 40}" for row in ROWS]),
+        "diabetic": (CODES, [f"{(row + 1) % 2}" for row in ROWS]),
+        "nurse": (CODES, [f"{row * row % 7}" for row in ROWS]),
+        "remark": (left, [f"{row}" for row in ROWS]),  # of one row each
+    }
+    assert say(**columns) == ["'diabetic' follows from 'diagnosis'"]
+
+
 def test_day_of_a_moment_is_told():
     minutes = [f"{row % 12 + 1:02d}.01.2024 {row % 24:02d}:30" for row in ROWS]
     days: Column = ({**DAYS, "format": "%Y-%m-%d"}, [f"2024-01-{row % 12 + 1:02d}" for row in ROWS])

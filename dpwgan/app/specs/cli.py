@@ -111,7 +111,8 @@ def _draft(arguments: argparse.Namespace) -> None:
         if full := [name for name in header if told.get(name, {}).get("optional")]:
             empty = {name for frame in table.frames() for name in full if (frame[name] == "").any()}
             full = [name for name in full if name not in empty]
-        ties = find_ties({name: draft[name] for name in header}, table.frames())
+        # What follows from whose a row is, is said of that column.
+        ties = find_ties({name: draft[name] for name in header if name not in owners}, table.frames())
     write_bytes(arguments.output, format_draft(draft).encode())
     holes = {name: list_holes(keys) for name, keys in draft.items()}
     left = [
