@@ -69,9 +69,10 @@ def check_header(header: Sequence[str], schema: Schema) -> None:
     nameless = [str(place) for place, name in enumerate(header, start=1) if not name]
     left_out = [column.name for column in schema.columns if not column.is_written]
     found = compare_header(header, schema.by_name, may_lack=left_out)
-    if len(nameless) > 1:
+    if len(nameless) > 1 or "" in found.unknown:
         places = f"{', '.join(nameless[:_MOST_NAMES])}{', ...' if len(nameless) > _MOST_NAMES else ''}"
-        raise DataError(f"The first line has no name for columns {places}: name them, or take them out of the table.")
+        which, them = (f"columns {places}", "them") if len(nameless) > 1 else (f"column {places}", "it")
+        raise DataError(f"The first line has no name for {which}: name {them}, or take {them} out of the table.")
     faults = []
     if found.repeated:
         faults.append(f"the header repeats {_list_names(found.repeated)}")

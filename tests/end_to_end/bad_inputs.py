@@ -344,6 +344,7 @@ CASES: tuple[Case, ...] = (
     refuse("a column not in the specs", 65, specs(member=None)),
     refuse("a column missing", 65, specs(town={"type": "enum", "count": 3})),
     refuse("a column twice", 65, data(TABLE.replace("income", "age", 1))),
+    refuse("a comma at the end of each line", 65, data(TABLE.replace("\n", ",\n"))),
     refuse("two columns without a name", 65, data(TABLE.replace("age", "", 1).replace("income", "", 1))),
     refuse("a cell outside an enum's list", 65, with_row(f"{SECRET},3,4.0,1")),
     refuse("a text for a number", 65, with_row(f"red,{SECRET},4.0,1")),
