@@ -159,7 +159,7 @@ def _explain(error: Any, others: Set[str]) -> SpecsError:
             if key not in known
         ]
         is_unit = _OF_UNITS in found and not (where or is_rule) and suggest(str(name), [UNIT])
-        meant = f"; is it to be the entry {UNIT!r}?" if is_unit else ""
+        meant = f" (did you mean the entry {UNIT!r}?)" if is_unit else ""
         return refuse(f"unknown key{'s' if len(unknown) > 1 else ''} {', '.join(unknown)}{meant}")
     if rule == "anyOf":
         return refuse("the key 'type' is missing")
@@ -201,7 +201,7 @@ _RULES = {
     "minItems": "must have at least {wanted} {items}",
     "minProperties": "must have at least {wanted} {items}",
     "maxItems": "must have at most {wanted} {items}",
-    "uniqueItems": "lists a cell twice",
+    "uniqueItems": "has the same item twice",
 }
 _KINDS = {
     "string": "a string",

@@ -230,6 +230,7 @@ def test_a_table_that_grew_is_refused():
             "'unique' names 'born', which must be .* not \"of\": \"unit\"",
         ),
         ({**UNIT, "unique": []}, NAMED, "'unique' must have at least 1"),
+        ({**UNIT, "unique": ["role"] * 2}, {**NAMED, "role": ROLE}, "'unique' has the same item twice"),
         ({**UNIT, "max_rows": 6, "unique": ["role"]}, {**NAMED, "role": ROLE}, "have 5 different rows, .* to keep 6"),
         (
             {**UNIT, "max_rows": 14, "unique": ["role"], "kind": "role"},
