@@ -14,7 +14,7 @@ import polars as pl
 
 from dpwgan.app.fitting import EncodedRun
 from dpwgan.app.logs import LOGGER
-from dpwgan.marginals.answers.denoising import denoise
+from dpwgan.marginals.answers.denoising import denoise, draw_towards
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.methods.base import FittedSynthesizer
 from dpwgan.privacy.journal import Arrays
@@ -96,7 +96,13 @@ def _find_shares(noisy: Counts, cells: PairCells, drawn: pl.Series, kinds: Codes
     found = list[float]()
     for own, expected in zip(*(part.reshape(-1, cells.of_kinds) for part in (noisy, by_chance)), strict=True):
         total = max(float(own.sum()), stddev)
-        told, _ = denoise(own, expected * (total / expected.sum()), stddev=stddev, ordered=[cells.has_order])
+        expected *= total / expected.sum()
+        # Equal moments are no neighbours of other cells; by chance they are as many as a group's moments are few.
+        last = len(own) - cells.of_moments
+        told, _ = denoise(own[:last], expected[:last], stddev=stddev, ordered=[cells.has_order])
+        if cells.of_moments:
+            alike = expected[[cells.same_group]] / cells.wide
+            told = np.append(told, draw_towards(own[last:], alike, stddev=stddev))
         found += (project_on_simplex(told, np.ones(len(told)), total=total) / total).tolist()
     return found
 
@@ -134,6 +140,7 @@ def _count(
     of_units, kinds = of_rows[rows].astype(np.int64), kinds[rows]
     found = []
     for name, own in zip(unit.linked, cells, strict=True):
-        groups = own.find_groups(values.get_column(name)[rows], kinds)
-        found.append(count_links(groups, of_units, coins[rows], cells=own))
+        column = values.get_column(name)[rows]
+        groups = own.find_groups(column, kinds)
+        found.append(count_links(column, groups, of_units, coins[rows], cells=own))
     return np.concatenate(found)

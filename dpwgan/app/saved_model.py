@@ -28,7 +28,7 @@ from dpwgan.table.schema import Column, ImageLayout, Rule, Schema
 
 Restored = TypeVar("Restored", Column, ImageLayout, Rule)
 
-FORMAT = 2
+FORMAT = 3
 DESCRIPTION_FILE = "model.json"
 CLAIM_FILE = "privacy.json"
 WEIGHTS_FOLDER = "synthesizer"

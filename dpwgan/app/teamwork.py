@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import TypeVar
@@ -86,12 +86,11 @@ def open_together(team: Team | None, open_journal: Callable[[], Journal]) -> Jou
     """
     if team is None:
         return open_journal()
-    journal = do_together(team, open_journal if team.leads else Journal)
-    try:
+    with ExitStack() as opened:
+        # Let go of as well when others fail in the meeting after it.
+        journal = do_together(team, lambda: opened.enter_context(closing(open_journal() if team.leads else Journal())))
         told = team.share(journal.describe())
-    except BaseException:
-        journal.close()
-        raise
+        opened.pop_all()
     return journal if team.leads else Journal(told)
 
 

@@ -30,7 +30,7 @@ from dpwgan.table.storage import cut_sizes
 from dpwgan.table.threads import map_in_order
 from dpwgan.table.units.distinct import find_alike, tell_apart
 from dpwgan.table.units.forms import count_kinds, fit_shares, list_forms, read_kinds
-from dpwgan.table.units.links import PairCells, link_rows, list_order, put_in_order
+from dpwgan.table.units.links import PairCells, choose_repeats, link_rows, list_order, put_in_order
 
 Integers = npt.NDArray[np.int64]
 Form = tuple[int, ...]
@@ -184,9 +184,12 @@ class UnitSource:
             order = sort(order) if self._links_keys else order
         broken = np.zeros(len(order), np.bool_) if keys is None else find_alike(keys[order], of_units)
         frame = rows[order]
+        if linked:
+            frame = self._repeat(frame, values[order], of_units, kinds[order], rng=rng)
         if self._shared:
             heads = order[starts + rng.integers(0, sizes)]
-            frame, by_rules = self._encoder.put_cells(frame, rows.select(self._shared)[np.repeat(heads, sizes)])
+            cells = rows.select(self._shared)[np.repeat(heads, sizes)]
+            frame, by_rules = self._encoder.put_cells(frame, cells, rng=rng)
             broken |= by_rules
         return frame, ~np.logical_or.reduceat(broken, starts)
 
@@ -197,10 +200,10 @@ class UnitSource:
         unit, keys = self._unit, None
         # Rows stay with units as large as theirs.
         alike = kinds * (np.int64(unit.max_rows) + 1) + np.bincount(of_units)[of_units]
-        columns = []
-        for name, (bounds, told, shares) in zip(unit.linked, unit.links, strict=True):
-            cells = PairCells(bounds=bounds, told=told, kinds=count_kinds(self._encoder.schema))
-            columns.append((cells, cells.find_groups(values.get_column(name), kinds), np.array(shares)))
+        columns = [
+            (cells, cells.find_groups(values.get_column(name), kinds), shares)
+            for name, cells, shares in self._list_links()
+        ]
         if self._unique and not self._links_keys:
             by_key = put_in_order(
                 np.zeros_like(of_units), np.zeros_like(kinds), [values.get_column(name) for name in self._unique]
@@ -211,6 +214,37 @@ class UnitSource:
                 # Rows of other kinds must differ as well: only those with the same key are sure to.
                 alike, keys = alike * (keys.max() + 1) + keys, None
         return link_rows(columns, of_units, alike, keys, near=bool(self._shared), rng=rng)
+
+    def _repeat(
+        self,
+        frame: pl.DataFrame,
+        values: pl.DataFrame,
+        of_units: Integers,
+        kinds: npt.NDArray[np.int32],
+        *,
+        rng: np.random.Generator,
+    ) -> pl.DataFrame:
+        """The rows, of which some take a moment of their unit's if they keep all rules with it, in order again."""
+        for name, cells, shares in self._list_links():
+            if cells.of_moments and name not in self._unique:
+                column = values.get_column(name)
+                groups = cells.find_groups(column, kinds)
+                taken = choose_repeats(column, groups, of_units, shares, cells=cells, rng=rng)
+                others = np.flatnonzero(taken != np.arange(len(taken)))
+                changed, broken = self._encoder.put_cells(frame[others], frame.select(name)[taken[others]], rng=rng)
+                rows = np.arange(len(taken))
+                rows[others[~broken]] = len(taken) + np.flatnonzero(~broken)
+                frame = pl.concat([frame, changed])[rows]
+        if self._unique:
+            return frame
+        by = self._encoder.read_values(frame, self._order).get_columns()
+        return frame[put_in_order(of_units, kinds, by)]
+
+    def _list_links(self) -> Iterator[tuple[str, PairCells, npt.NDArray[np.float64]]]:
+        """Each linked column with the cells of its pairs and their shares."""
+        kinds = count_kinds(self._encoder.schema)
+        for name, (bounds, told, shares) in zip(self._unit.linked, self._unit.links, strict=True):
+            yield name, PairCells(bounds=bounds, told=told, kinds=kinds), np.array(shares)
 
 
 def _hand_out(kinds: npt.NDArray[np.int32], units: Integers, *, rng: np.random.Generator) -> Integers:

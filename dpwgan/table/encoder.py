@@ -274,9 +274,21 @@ class TableEncoder:
         """What rules between columns would see of (n,) rows of cells of some columns that are trained."""
         return pl.DataFrame({name: self._trained[name].get_values(frame) for name in names})
 
-    def put_cells(self, frame: pl.DataFrame, cells: pl.DataFrame) -> tuple[pl.DataFrame, npt.NDArray[np.bool_]]:
-        """(n,) rows with other cells in some columns, what is derived anew from them, and which now break a rule."""
+    def put_cells(
+        self, frame: pl.DataFrame, cells: pl.DataFrame, *, rng: np.random.Generator
+    ) -> tuple[pl.DataFrame, npt.NDArray[np.bool_]]:
+        """(n,) rows with other cells in some columns, and which now break a rule.
+
+        What is derived from these is derived anew, and what is told by them stays as far from them as it was.
+        """
+        told = [
+            (codec, codec.encode_row(frame, Findings()))
+            for name, codec in self._trained.items()
+            if name not in cells and not {*codec.sources}.isdisjoint(cells.columns)
+        ]
         frame = frame.with_columns(cells)
+        for codec, lag in told:
+            frame = frame.with_columns(codec.decode_row(lag, rng, frame.to_dict()).alias(codec.name))
         derived = (rule.apply(frame).alias(name) for name, rule in self._derived.items())
         frame = frame.with_columns(*derived)
         broken = [np.zeros(frame.height, np.bool_), *self.rules.find_broken(frame)]

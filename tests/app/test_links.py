@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpwgan.app import links
+from dpwgan.app import links, together
 from dpwgan.app.api import Synthesizer
 from dpwgan.app.claims.verification import find_faults
 from dpwgan.errors import SpecsError
 from dpwgan.privacy.unit_counts import LINKS_LABEL
+from dpwgan.table.units import links as pairs
 from tests.lives import fit_through_kills
 
 SPECS: dict[str, Any] = {
@@ -148,6 +149,65 @@ def test_days_of_a_unit_are_as_far_apart_as_the_tables_when_they_are_linked(link
     assert same[1] == pytest.approx(same[0], abs=0.1)
     is_near = (between[1] - between[0]).abs() < 15
     assert is_near.all() if links_days else not is_near.any()
+
+
+STAYS: dict[str, Any] = {
+    "unit": {"column": "patient", "max_rows": 8, "linked": ["day"]},
+    "patient": {"type": "integer", "uuid": True, "min": 1},
+    "sex": {"type": "enum", "values": ["f", "m"], "of": "unit"},
+    "day": {"type": "date", "min": "2019-01-01", "max": "2023-12-31"},
+    "left": {"type": "date", "since": "day", "min": "0 days", "max": "20 days", "optional": True},
+    "year": {"type": "integer", "derived": {"sql": "YEAR(day)"}},
+    "rules": ["drug <> 'new' OR day >= DATE '2021-01-01'"],
+    "drug": {"type": "enum", "values": ["old", "new", "other"]},
+}
+
+
+def make_stays(patients: int = 400) -> pd.DataFrame:
+    """Patients with two to eight drugs, most of them given on the day of the one before."""
+    rng = np.random.default_rng(5)
+    sizes = rng.integers(2, 9, patients)
+    patient = np.repeat(np.arange(patients), sizes)
+    first = np.concatenate([np.arange(size) == 0 for size in sizes])
+    later = np.where(rng.random(len(patient)) < 0.3, 1 + rng.exponential(60, len(patient)).astype(int), 0)
+    step = np.where(first, 0, later)
+    steps = np.cumsum(step)
+    days = rng.integers(0, 1_000, patients)[patient] + steps - np.repeat(steps[first], sizes)
+    day = pd.Timestamp("2019-01-01") + pd.to_timedelta(np.minimum(days, 1_800), unit="D")
+    left = (day + pd.to_timedelta(rng.integers(0, 6, len(day)), unit="D")).strftime("%Y-%m-%d")
+    drugs = np.where(day >= "2021-01-01", rng.choice(["old", "new"], len(day)), rng.choice(["old", "other"], len(day)))
+    return pd.DataFrame(
+        {
+            "patient": patient,
+            "sex": np.where(patient % 2, "f", "m"),
+            "day": day.strftime("%Y-%m-%d"),
+            "left": np.where(rng.random(len(day)) < 0.1, "", left),
+            "year": day.year,
+            "drug": drugs,
+        }
+    )
+
+
+@pytest.mark.parametrize("repeats", [True, False], ids=["as it is", "broken twin: rows change places alone"])
+def test_rows_of_a_unit_have_the_same_day_as_often_as_the_tables(repeats, monkeypatch):
+    monkeypatch.setattr(pairs, "_TURNS", 40)
+    if not repeats:
+        monkeypatch.setattr(together, "choose_repeats", lambda values, *_, **__: np.arange(len(values)))
+    real = make_stays()
+    out = fit(STAYS, frame=real).sample()
+    same = [
+        frame.day.eq(frame.groupby("patient").day.shift())[frame.duplicated("patient")].mean() for frame in (real, out)
+    ]
+    assert same[0] == pytest.approx(0.7, abs=0.03)
+    assert 0.45 < same[1] < 0.75 if repeats else same[1] < 0.25
+    # Days come up as often as before; what hangs on one goes with it.
+    assert np.abs(out.year.value_counts(normalize=True) - real.year.value_counts(normalize=True)).max() < 0.06
+    assert out.groupby("patient").day.apply(lambda own: own.is_monotonic_increasing).all()
+    assert (out.day.str[:4].astype(int) == out.year).all()
+    assert not ((out.drug == "new") & (out.day < "2021-01-01")).any()
+    left = pd.to_datetime(out.left, errors="coerce") - pd.to_datetime(out.day)
+    assert left.isna().mean() == pytest.approx(0.1, abs=0.03)
+    assert left.dt.days.value_counts(normalize=True).head(6).min() > 0.1
 
 
 def test_rows_by_themselves_stay_as_they_are_drawn():

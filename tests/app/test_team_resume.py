@@ -34,8 +34,8 @@ CRITIC: dict[str, Any] = {
         "hidden_generator": (4,),
     }
 }
-# Facts, readiness, the journal in two, readiness, charges, and a question in two: then the first counts are added up.
-FIRST_SUM = 8
+# Facts, readiness twice, the journal in two, readiness, charges, a question in two: then first counts are added up.
+FIRST_SUM = 9
 
 
 def check(folder: Path, lives: TeamLives) -> dict[str, Any]:

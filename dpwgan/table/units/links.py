@@ -3,7 +3,9 @@
 A linked column has its cells in a few groups. Of pairs of rows of one unit it is known how often the later one has each
 group after each, or, where groups have an order, how far up or down it lies. Rows that may stand for each other are
 paired by chance and change places by their odds: by what the pairs weigh that they then have in their units. A pair
-weighs more as long as there are too few of it. No row is changed, and how many rows of each kind a unit has stays so.
+weighs more as long as there are too few of it. How many rows of each kind a unit has stays so.
+A moment is seldom there twice among rows side by side: of rows that should have one of their unit's, as lines of one
+visit have its day, some take it.
 Privacy: `count_links` reads what it is given, and what it gives is not released; all else is post-processing.
 Source: Metropolis et al. 1953 (exchanges by their odds); Deming and Stephan 1940 (weights that meet given sums).
 """
@@ -38,6 +40,8 @@ TURNS_OF_MOMENTS = 4
 _TURNS, _EVERY = 400, 4
 # By what share of its error, in logarithms, a weight is set right; how large it may be; and what counts have more.
 _RATE, _MOST_WEIGHT, _LEAST_COUNT = 0.1, 8.0, 0.5
+# Rows take equal moments so many times over: a row that takes one is no longer equal to others.
+_TIMES_REPEATED = 4
 # Where units share columns rows stay among those of so many units side by side: further off these have other cells.
 _NEAR = 64
 # Rows change places with those of their own key where keys are fewer than one in so many rows.
@@ -50,8 +54,9 @@ class PairCells:
 
     Group 0 is that of missing values, the others are cut off by the bounds; each of the `kinds` has groups of its own.
     Where bounds have an order, the cell says how many groups the later row lies above the earlier one: exactly, or with
-    `told` in steps that are as many parts of each power of two. Else there is a cell for each two of the first `told`
-    groups and of one for all others, and one more for pairs in the same one of these others.
+    `told`, as of moments, in steps that are as many parts of each power of two, beside a cell for two equal moments.
+    Else there is a cell for each two of the first `told` groups and of one for all others, and one more for pairs in
+    the same one of these others.
     """
 
     bounds: Bounds
@@ -69,9 +74,24 @@ class PairCells:
         return not any(isinstance(bound, str) for bound in self.bounds)
 
     @property
+    def of_moments(self) -> bool:
+        """Whether values are moments, two of which may be equal."""
+        return self.has_order and self.told > 0
+
+    @property
+    def wide(self) -> float:
+        """How many moments a group has, of which two may be equal: days, or for times microseconds."""
+        return self.bounds[1] - self.bounds[0] if len(self.bounds) > 1 else 1.0  # type: ignore[operator]
+
+    @property
     def of_kinds(self) -> int:
-        """How many cells there are for two kinds."""
-        return 2 * int(self._gaps[-2] + 2) if self.has_order else (self.told + 2) ** 2 + 1
+        """How many cells there are for two kinds; of moments the last is for equal ones."""
+        return 2 * self.same_group + self.of_moments if self.has_order else (self.told + 2) ** 2 + 1
+
+    @property
+    def same_group(self) -> int:
+        """Of the cells for two kinds that of rows in the same group, where groups have an order."""
+        return int(self._gaps[-2] + 2)
 
     @cached_property
     def _gaps(self) -> Integers:
@@ -99,8 +119,8 @@ class PairCells:
         groups = np.arange(self.groups)
         if self.has_order:
             gaps = groups - groups[:, np.newaxis]
-            cells = np.sign(gaps) * self._gaps[np.abs(gaps)] + self.of_kinds // 2
-            cells[0], cells[:, 0], cells[0, 0] = 0, 1, self.of_kinds - 1
+            cells = np.sign(gaps) * self._gaps[np.abs(gaps)] + self.same_group
+            cells[0], cells[:, 0], cells[0, 0] = 0, 1, 2 * self.same_group - 1
         else:
             coarse = np.minimum(groups, self.told + 1)
             cells = coarse[:, np.newaxis] * (self.told + 2) + coarse
@@ -159,7 +179,15 @@ def put_in_order(of_units: Integers, kinds: Codes, by: Sequence[pl.Series]) -> I
     return order
 
 
-def count_links(groups: Integers, of_units: Integers, coins: Floats, *, cells: PairCells) -> Integers:
+def _find_equal(values: pl.Series, earlier: Integers, later: Integers) -> Flags:
+    """Which pairs of rows have equal values. Shapes: (n,), (m,) each, to (m,)."""
+    equal: Flags = (values[earlier] == values[later]).fill_null(False).to_numpy()
+    return equal
+
+
+def count_links(
+    values: pl.Series, groups: Integers, of_units: Integers, coins: Floats, *, cells: PairCells
+) -> Integers:
     """How many pairs of rows fall into each cell: each row with one of those before it in its unit, chosen by a coin.
 
     Rows lie unit after unit, in their order. Shapes: (n,) each, to (cells,); coins in [0, 1).
@@ -167,10 +195,51 @@ def count_links(groups: Integers, of_units: Integers, coins: Floats, *, cells: P
       K - 1 in all: taken out it moves the counts by less than K in L2, and with other rows by less than sqrt(2) K.
       Coins are no matter of cells.
     """
-    in_unit = _Seats(of_units).in_unit
-    later = np.flatnonzero(in_unit)
-    earlier = later - 1 - (coins[later] * in_unit[later]).astype(np.int64)
-    return np.bincount(cells.table[groups[earlier], groups[later]], minlength=cells.count).astype(np.int64)
+    earlier, later = _Seats(of_units).pair_rows(coins)
+    found = cells.table[groups[earlier], groups[later]]
+    if cells.of_moments:
+        last = (found // cells.of_kinds + 1) * cells.of_kinds - 1
+        found = np.where(_find_equal(values, earlier, later), last, found)
+    return np.bincount(found, minlength=cells.count).astype(np.int64)
+
+
+def choose_repeats(
+    values: pl.Series,
+    groups: Integers,
+    of_units: Integers,
+    shares: Floats,
+    *,
+    cells: PairCells,
+    rng: np.random.Generator,
+) -> Integers:
+    """Whose moment each row takes, so that as many pairs of a unit have equal ones as should: its own, or another's.
+
+    Rows lie unit after unit, in their order; each is as likely to give as to take, so that moments come up as often as
+    they did. `shares`: of each cell among all of the same kinds.
+    Shapes: (n,) each but shares, (cells,), to (n,).
+    """
+    taken, seats, has_moment = np.arange(len(of_units)), _Seats(of_units), values.is_not_null().to_numpy()
+    for _ in range(_TIMES_REPEATED):
+        shuffled = np.lexsort((rng.random(len(of_units)), of_units))
+        giving, taking = (shuffled[places] for places in seats.pair_rows(rng.random(len(of_units))))
+        of_pairs = groups[np.minimum(giving, taking)], groups[np.maximum(giving, taking)]
+        of_kinds = cells.table[of_pairs] // cells.of_kinds
+        equal, known = _find_equal(values[taken], giving, taking), has_moment[giving] & has_moment[taking]
+        pairs, there, free = (
+            np.bincount(of_kinds, weights=own, minlength=cells.kinds**2)
+            for own in (np.ones(len(taking)), equal, known & ~equal)
+        )
+        missing = shares.reshape(-1, cells.of_kinds)[:, -1] * pairs - there
+        chances = np.clip(missing / np.maximum(free, 1.0), 0.0, 1.0)[of_kinds]
+        # Those that are equal stay so when the one that gives takes another's itself.
+        repeats = known & (equal | (rng.random(len(taking)) < chances)) & (chances > 0.0)
+        sources = np.arange(len(of_units))
+        sources[taking[repeats]] = giving[repeats]
+        for place in seats.column[1:]:
+            own = shuffled[seats.in_unit == place]
+            sources[own] = sources[sources[own]]
+        taken = taken[sources]
+    return taken
 
 
 def link_rows(
@@ -197,7 +266,7 @@ def link_rows(
         alike = alike * len(of_units) + (np.cumsum(seats.in_unit == 0) - 1) // _NEAR
     rows = np.arange(len(of_units))
     best, found = np.inf, rows.copy()
-    of_moments = any(cells.has_order and cells.told for cells, _, _ in columns)
+    of_moments = any(cells.of_moments for cells, _, _ in columns)
     for turn in range(_TURNS * (TURNS_OF_MOMENTS if of_moments else 1)):
         if turn % _EVERY == 0:
             error = sum(own.set_right(rows) for own in weights)
@@ -243,6 +312,11 @@ class _Seats:
         places: Integers = self.firsts[:, np.newaxis] + self.column * self.taken
         return places
 
+    def pair_rows(self, coins: Floats) -> tuple[Integers, Integers]:
+        """Rows that have some before them in their unit, each behind the one of those that its coin chooses."""
+        later = np.flatnonzero(self.in_unit)
+        return later - 1 - (coins[later] * self.in_unit[later]).astype(np.int64), later
+
     def draw_pairs(
         self, alike: Integers, groups: Integers | None, *, rng: np.random.Generator
     ) -> tuple[Integers, Integers, Integers, Integers]:
@@ -282,8 +356,13 @@ class _Weights:
         self._cells, self._groups, self._seats = cells, groups, seats
         self.whichever_kind = groups % cells.groups // cells.nearest
         self._weights = np.zeros(cells.count)
+        shares = shares.reshape(-1, cells.of_kinds).copy()
+        if cells.of_moments:
+            # Rows change places by groups alone.
+            shares[:, cells.same_group] += shares[:, -1]
+            shares[:, -1] = 0.0
         counts = self._count(np.arange(len(groups))).reshape(-1, cells.of_kinds)
-        self._wanted = (shares.reshape(counts.shape) * counts.sum(axis=1, keepdims=True)).ravel() + _LEAST_COUNT
+        self._wanted = (shares * counts.sum(axis=1, keepdims=True)).ravel() + _LEAST_COUNT
 
     def set_right(self, rows: Integers) -> float:
         """Has pairs weigh more that are too few, and says how far all are off."""

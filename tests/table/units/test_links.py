@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpwgan.table.units import links
-from dpwgan.table.units.links import PairCells, choose_cells, choose_days, count_links, link_rows, put_in_order
+from dpwgan.table.units.links import (
+    PairCells,
+    choose_cells,
+    choose_days,
+    choose_repeats,
+    count_links,
+    link_rows,
+    put_in_order,
+)
 
 CELLS = [
     PairCells(bounds=(10.0, 20.0, 30.0), told=0),
@@ -102,24 +110,29 @@ def lay_out(units):
     return np.concatenate(units).astype(np.int64), np.repeat(np.arange(len(units)), sizes)
 
 
+@pytest.mark.parametrize("cells", [CELLS[0], CELLS[5]], ids=["numbers", "moments"])
 @given(ROWS, st.integers(0, 2**32 - 1))
-def test_counts_are_those_of_a_loop_when_coins_choose(units, seed):
-    cells, (groups, of_units) = CELLS[0], lay_out(units)
-    coins = np.random.default_rng(seed).random(len(groups))
-    expected, drawn = np.zeros(cells.count, int), iter(coins)
+def test_counts_are_those_of_a_loop_when_coins_choose(cells, units, seed):
+    (groups, of_units), rng = lay_out(units), np.random.default_rng(seed)
+    coins, parts = rng.random(len(groups)), rng.integers(0, 2, len(groups))
+    expected, drawn = np.zeros(cells.count, int), iter(zip(coins, parts, strict=True))
     for own in units:
+        halves = []
         for place, group in enumerate(own):
-            coin = next(drawn)
+            coin, half = next(drawn)
+            halves.append(half)
             if place:
-                earlier = own[place - 1 - math.floor(coin * place)]
-                expected[cells.table[earlier, group]] += 1
-    assert count_links(groups, of_units, coins, cells=cells).tolist() == expected.tolist()
+                chosen = place - 1 - math.floor(coin * place)
+                equal = cells.told and own[chosen] == group > 0 and halves[chosen] == half
+                expected[cells.count - 1 if equal else cells.table[own[chosen], group]] += 1
+    values = pl.Series([None if group == 0 else 2 * group + half for group, half in zip(groups, parts, strict=True)])
+    assert count_links(values, groups, of_units, coins, cells=cells).tolist() == expected.tolist()
 
 
 def test_each_row_before_one_is_as_likely():
     cells, groups = PairCells(bounds=("a", "b", "c"), told=3), np.tile([1, 2, 3, 4], 20_000)
     coins = np.random.default_rng(1).random(len(groups))
-    counts = count_links(groups, np.repeat(np.arange(20_000), 4), coins, cells=cells)
+    counts = count_links(pl.Series(groups), groups, np.repeat(np.arange(20_000), 4), coins, cells=cells)
     assert counts[cells.table[[1, 2, 3], 4]] == pytest.approx(20_000 / 3, abs=4 * 67)
     assert counts.sum() == 60_000
 
@@ -131,22 +144,25 @@ def move(others, unit, other, cells, seed):
     for own in (unit, other):
         groups, of_units = lay_out([*others, own])
         tossed = np.concatenate([*coins.values(), rng.random(len(own))])
-        found.append([count_links(groups % len(part.table), of_units, tossed, cells=part) for part in cells])
+        parts = [(part, groups % len(part.table)) for part in cells]
+        values = pl.Series(groups // 2)
+        found.append([count_links(values, ours, of_units, tossed, cells=part) for part, ours in parts])
     return math.sqrt(sum(np.square(one - two).sum() for one, two in zip(*found, strict=True)))
 
 
 @given(ROWS, st.integers(0, 2**32 - 1), st.data())
 def test_a_unit_moves_counts_by_less_than_its_rows_and_the_root_of_columns(others, seed, data):
-    most, cells = 6, CELLS[:1] + CELLS[2:3]
+    most, cells = 6, [CELLS[0], CELLS[2], CELLS[5]]
     unit, other = (data.draw(st.lists(st.integers(0, 4), min_size=1, max_size=most)) for _ in range(2))
     out = move(others, unit, [0], cells, seed)  # a single row is in no pair
     assert out <= (most - 1) * math.sqrt(len(cells))
     assert move(others, unit, other, cells, seed) <= math.sqrt(2) * (most - 1) * math.sqrt(len(cells))
 
 
-def test_what_a_unit_moves_is_reached_when_all_of_its_rows_are_alike():
-    assert move([[1, 2]], [3] * 6, [0], CELLS[:1], 1) == 5
-    assert move([[1, 2]], [3] * 6, [0] * 6, CELLS[:1], 1) == pytest.approx(5 * math.sqrt(2))
+@pytest.mark.parametrize("cells", [CELLS[0], CELLS[5]], ids=["numbers", "equal moments"])
+def test_what_a_unit_moves_is_reached_when_all_of_its_rows_are_alike(cells):
+    assert move([[1, 2]], [3] * 6, [0], [cells], 1) == 5
+    assert cells.told or move([[1, 2]], [3] * 6, [0] * 6, [cells], 1) == pytest.approx(5 * math.sqrt(2))
 
 
 def make_units(rng, *, units=2_000, most=5):
@@ -167,9 +183,43 @@ def want(real, shuffled, of_units, *, ordered=True, kinds=None, count=1, most=10
     kinds = np.zeros(len(real), np.int32) if kinds is None else kinds
     cells = choose_cells(pl.Series("x", real), most=most, ordered=ordered, kinds=count)
     groups, now = (cells.find_groups(pl.Series(own), kinds) for own in (real, shuffled))
-    counts = count_links(groups, of_units, np.random.default_rng(0).random(len(groups)), cells=cells).astype(float)
+    coins = np.random.default_rng(0).random(len(groups))
+    counts = count_links(pl.Series(real), groups, of_units, coins, cells=cells).astype(float)
     blocks = counts.reshape(-1, cells.of_kinds)
     return [(cells, now, (blocks / np.maximum(blocks.sum(axis=1, keepdims=True), 1)).ravel())]
+
+
+@pytest.mark.parametrize("wanted", [0.0, 0.3, 0.7])
+def test_rows_take_a_moment_of_their_unit_as_often_as_they_should(wanted):
+    """Within 5 stddevs of a share of 8,000 pairs, and what the last turn leaves."""
+    rng = np.random.default_rng(6)
+    of_units = np.repeat(np.arange(4_000), 3)
+    values = pl.Series(rng.permutation(len(of_units)))
+    cells = PairCells(bounds=tuple(np.arange(10.0, len(of_units), 10.0)), told=2)
+    groups = cells.find_groups(values, np.zeros(len(of_units), np.int32))
+    shares = np.zeros(cells.count)
+    shares[[0, -1]] = 1.0 - wanted, wanted
+    taken = choose_repeats(values, groups, of_units, shares, cells=cells, rng=rng)
+    assert (of_units[taken] == of_units).all()
+    # Each of a unit's moments is as likely to be the one.
+    assert (taken % 3).mean() == pytest.approx(1.0, abs=0.04)
+    coins = rng.random(len(of_units))
+    counts = count_links(values[taken], cells.find_groups(values[taken], of_units), of_units, coins, cells=cells)
+    assert counts[-1] / counts.sum() == pytest.approx(wanted, abs=0.03)
+
+
+def test_rows_without_a_moment_give_and_take_none():
+    values = pl.Series([None, 1, 2, None] * 50)
+    cells = PairCells(bounds=(2.0, 3.0), told=2)
+    groups = cells.find_groups(values, np.zeros(len(values), np.int32))
+    shares = np.zeros(cells.count)
+    shares[-1] = 1.0
+    taken = choose_repeats(
+        values, groups, np.repeat(np.arange(50), 4), shares, cells=cells, rng=np.random.default_rng(1)
+    )
+    assert values[taken].is_null().to_list() == values.is_null().to_list()
+    assert (values[taken][1::4] == values[taken][2::4]).mean() > 0.7
+    assert 0.2 < (values[taken][1::4] == 1).mean() < 0.8
 
 
 def correlate(values, of_units):
