@@ -23,6 +23,7 @@ from dpwgan.app.sampling import RowSource
 from dpwgan.errors import SpecsError
 from dpwgan.marginals.rows.mixture_sampler import Draft
 from dpwgan.privacy.randomness import branch
+from dpwgan.table.calendar import LaterColumn
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.schema import UnitColumn
 from dpwgan.table.source import choose_step
@@ -226,7 +227,9 @@ class UnitSource:
     ) -> pl.DataFrame:
         """The rows, of which some take a moment of their unit's if they keep all rules with it, in order again."""
         for name, cells, shares in self._list_links():
-            if cells.of_moments and name not in self._unique:
+            # What is told since another moment goes with that.
+            is_told = isinstance(self._encoder.schema.by_name[name], LaterColumn)
+            if cells.of_moments and not is_told and name not in self._unique:
                 column = values.get_column(name)
                 groups = cells.find_groups(column, kinds)
                 taken = choose_repeats(column, groups, of_units, shares, cells=cells, rng=rng)

@@ -210,6 +210,14 @@ def test_rows_of_a_unit_have_the_same_day_as_often_as_the_tables(repeats, monkey
     assert left.dt.days.value_counts(normalize=True).head(6).min() > 0.1
 
 
+def test_no_row_takes_a_moment_that_is_told_since_another(monkeypatch):
+    """Whose day differs: it would lie too long after it, or before it."""
+    monkeypatch.setattr(pairs, "_TURNS", 4)
+    monkeypatch.setattr(together, "choose_repeats", lambda values, *_, **__: np.zeros(len(values), np.int64))
+    out = fit({**STAYS, "unit": {**STAYS["unit"], "linked": ["left"]}}, frame=make_stays(100)).sample()
+    assert out.day.nunique() > 100
+
+
 def test_rows_by_themselves_stay_as_they_are_drawn():
     linked, alone = (fit(specs, frame=make_frame(500), seed=3).sample() for specs in (SPECS, ALONE))
     for name in ("wave", "status", "sex"):
