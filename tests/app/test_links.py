@@ -1,11 +1,13 @@
 """Rows of one unit that hang together in linked columns, from the table to the output, its claim and saved models."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 from dpwgan.app import links, together
@@ -191,22 +193,30 @@ def make_stays(patients: int = 400) -> pd.DataFrame:
 @pytest.mark.parametrize("repeats", [True, False], ids=["as it is", "broken twin: rows change places alone"])
 def test_rows_of_a_unit_have_the_same_day_as_often_as_the_tables(repeats, monkeypatch):
     monkeypatch.setattr(pairs, "_TURNS", 40)
-    if not repeats:
-        monkeypatch.setattr(together, "choose_repeats", lambda values, *_, **__: np.arange(len(values)))
+    choose_repeats, shifts = together.choose_repeats, list[float]()
+
+    def choose(values: pl.Series, *given: Any, **more: Any) -> Any:
+        taken = choose_repeats(values, *given, **more) if repeats else np.arange(len(values))
+        days = values.to_physical()
+        shifts.append(float(days[taken].mean() - days.mean()) / float(days.std()) * math.sqrt(len(days)))
+        return taken
+
+    monkeypatch.setattr(together, "choose_repeats", choose)
     real = make_stays()
     out = fit(STAYS, frame=real).sample()
     same = [
         frame.day.eq(frame.groupby("patient").day.shift())[frame.duplicated("patient")].mean() for frame in (real, out)
     ]
     assert same[0] == pytest.approx(0.7, abs=0.03)
-    assert 0.45 < same[1] < 0.75 if repeats else same[1] < 0.25
+    # Of twelve runs .64 to .72, with a stddev of .023; of the twin .05 to .07.
+    assert 0.5 < same[1] < 0.85 if repeats else same[1] < 0.25
     # Days come up as often as before; what hangs on one goes with it.
-    assert np.abs(out.year.value_counts(normalize=True) - real.year.value_counts(normalize=True)).max() < 0.06
+    assert np.abs(shifts).max() < 6.0  # stddev .9; 12.6 where rows take days of earlier ones alone
     assert out.groupby("patient").day.apply(lambda own: own.is_monotonic_increasing).all()
     assert (out.day.str[:4].astype(int) == out.year).all()
     assert not ((out.drug == "new") & (out.day < "2021-01-01")).any()
     left = pd.to_datetime(out.left, errors="coerce") - pd.to_datetime(out.day)
-    assert left.isna().mean() == pytest.approx(0.1, abs=0.03)
+    assert left.isna().mean() == pytest.approx(0.1, abs=0.05)  # stddev .007
     assert left.dt.days.value_counts(normalize=True).head(6).min() > 0.1
 
 
