@@ -80,7 +80,7 @@ class UnitSource:
         self._shared, self._unique, self._unit = [*unit.shared], [*unit.unique], unit
         self._order = list_order(encoder.schema)
         # Rows then change places whatever their keys are, and units with two alike are given up.
-        self._links_keys = not {*unit.linked}.isdisjoint(self._order)
+        self._links_keys = not {*unit.linked}.isdisjoint(unit.unique)
         # Rows to choose from: of few hardly two are alike.
         self._least = choose_step(len(encoder.header)) // 2
 
@@ -238,7 +238,7 @@ class UnitSource:
                 rows = np.arange(len(taken))
                 rows[others[~broken]] = len(taken) + np.flatnonzero(~broken)
                 frame = pl.concat([frame, changed])[rows]
-        if self._unique:
+        if self._unique or not self._order:
             return frame
         by = self._encoder.read_values(frame, self._order).get_columns()
         return frame[put_in_order(of_units, kinds, by)]
