@@ -314,16 +314,17 @@ def test_a_column_of_one_cell_or_none_is_linked_to_no_avail():
 
 def test_links_are_released_once_or_left_out_when_a_run_is_killed(tmp_path):
     asked: dict[str, Any] = {"specs": SPECS, "epsilon": 20.0, "frame": make_frame(150)}
+    asked |= {"method": "independent", "settings": {}}
     _, whole = fit_through_kills(tmp_path / "whole", [], **asked)
-    found = []
+    found = {}
     for kill in range(whole.moments[-1] - 3, whole.ticks[-1]):
         synthesizer, again = fit_through_kills(tmp_path / str(kill), [kill], **asked)
         line = next(line for line in synthesizer.claim().document["ledger"] if line["label"] == LINKS_LABEL)
         assert again.reads[LINKS_LABEL] <= line["charged"] <= 1
         assert again.reads["one-way counts"] == 1
-        found.append(bool(synthesizer.schema.unit.links))
-        assert len(synthesizer.sample(50)) == 50
-    assert set(found) == {True, False}
+        found[bool(synthesizer.schema.unit.links)] = synthesizer
+    assert found.keys() == {True, False}
+    assert all(len(own.sample(50)) == 50 for own in found.values())
 
 
 def test_specs_say_what_may_be_linked(tmp_path):

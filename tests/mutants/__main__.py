@@ -105,10 +105,17 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 class _Tell:
-    """Tells the parent process which test failed."""
+    """Tells the parent process which test failed, by the first example at which it did."""
 
     def __init__(self, failed: Connection) -> None:
         self._failed = failed
+
+    def pytest_collection(self) -> None:
+        from hypothesis import Phase, settings
+
+        # A smaller example would say no more of a mutant, and looking for one takes most of the time.
+        settings.register_profile("first", parent=settings(), phases=(Phase.explicit, Phase.generate))
+        settings.load_profile("first")
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.failed:
