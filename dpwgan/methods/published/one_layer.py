@@ -44,7 +44,7 @@ the real fractions, with 0 for the bias; a convex function lies above its tangen
 at most sqrt(d)/n when a record is zeroed out and sqrt(2 d)/n when it is replaced (triangle inequality). So one
 Gaussian release of D, and Theorem 1 of `dpwgan.privacy.certificate`, bound all networks of all radii at once. The
 tangent at released weights would bound them too, but loses (c/2) R^2, about the squared length of their noise times
-(d + 1)/8, and the noise of a released loss; docs/query-gan.md compares the two.
+(d + 1)/8, and the noise of a released loss.
 
 Theorem 4 (the mean score of a mixture). Let z = w.x + b, with the attributes of x independent, |z| <= Z, and let f(t)
 be the product of their characteristic functions at t, times e^(i t b). With A = Z + a and h = 2 pi/A, the mean of
