@@ -120,7 +120,7 @@ class DpCritic:
     """A Wasserstein GAN with a gradient penalty and noise on the critic's features; or, formal, with a private critic.
 
     Privacy: as published, none. Formal: classes' sizes and the mean picture are one Gaussian release, and each critic
-      step is a Gaussian mechanism on a Poisson sample; all else is post-processing. See docs/dp-critic.md.
+      step is a Gaussian mechanism on a Poisson sample; all else is post-processing. See docs/published.md.
     Source: Triastcyn and Faltings 2019, CEUR-WS 2335, sections 4.1 and 5.2; Gulrajani et al. 2017, arXiv:1704.00028.
     """
 

@@ -61,7 +61,7 @@ _DIMENSION = 66
 _SECONDS_OF_NOISE = 1e-8
 _NOT_OF_IMAGES = ("hidden_critic", "weight_clip", "gradient_memory")
 
-# Of a budget the prior gets this share, in units of rho, and of that the counts, or means, theirs: see docs/dp-gan.md.
+# Of a budget the prior gets this share, in units of rho, and of that counts, or means, theirs: see docs/published.md.
 _TABLE_SHARES = (0.6, 1.0 - 0.6)
 _IMAGE_SHARES = (0.1, 0.5, 0.4)
 _PRIOR_SETTINGS = RonGaussSettings(noise="gaussian", mean_share=_TABLE_SHARES[0])
@@ -127,7 +127,7 @@ class DpGan:
 
     Privacy: with the private part discriminator (the default) rows are read by its steps alone, each a Gaussian
       mechanism on a Poisson sample; the generator and every sampled row are post-processing. With the private part
-      generator nothing is promised. See docs/dp-gan.md.
+      generator nothing is promised. See docs/published.md.
     """
 
     name = "dp-gan"
@@ -187,7 +187,7 @@ class RonDpGan(DpGan):
 
     Privacy: with the private part discriminator (the default), the prior's releases and the discriminator's steps
       are charged in one ledger; all else is post-processing. With the private part generator the prior is as private,
-      and the run is not. See docs/dp-gan.md.
+      and the run is not. See docs/published.md.
     """
 
     name = "ron-dp-gan"

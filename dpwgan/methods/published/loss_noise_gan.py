@@ -32,7 +32,7 @@ _ACTIVATION_STDDEV = math.sqrt(0.5)
 class LossNoiseGan:
     """A GAN whose generator's loss is clipped and noised, as published.
 
-    Privacy: no guarantee, whatever the noise; see docs/loss-noise-gan.md. The epsilon asked for is the published one,
+    Privacy: no guarantee, whatever the noise; see docs/published.md. The epsilon asked for is the published one,
       and gives the noise by the paper's formula.
     Source: Han and Xue 2021, Computers & Security 107, 102322, Algorithm 1, section 3.4 and Eq. 19.
     """
