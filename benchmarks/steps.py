@@ -53,7 +53,7 @@ CASES = ((120, 64), (1300, 512), (1300, 4096), (9000, 512), (9000, 4096))
 _CATEGORIES, _MOST_COLUMNS = 20, 98
 RECORDS = 20_000
 HIDDEN = (256, 256)
-# What one core does: see docs/speed.md. The floor of a step is its products, its noise and its update at these rates.
+# What one core does. The floor of a step is its products, its noise and its update at these rates.
 _NOISE_NS, _UPDATE_NS = 2.4, 1.8
 
 Take = Callable[[Sequence[np.ndarray]], None]
