@@ -345,7 +345,7 @@ def test_candidates_are_drawn_by_the_exponential_law_when_asked_many_times(epsil
     groups = make_groups(30, sizes=SIZES, seed=8)
     probabilities = make_probabilities(3, sizes=SIZES, seed=9)
     discriminator = make_discriminator(groups, selection_epsilon=epsilon, answer_noise_multiplier=0.5)
-    drawn = [PAIRS.index(discriminator.ask(probabilities)[0]) for _ in range(4_000)]  # type: ignore[arg-type]
+    drawn = [PAIRS.index(discriminator.ask(probabilities)[0]) for _ in range(1_500)]  # type: ignore[arg-type]
     scores = np.array([count_gains(groups, pair, probabilities, stddev=0.5)[0] for pair in PAIRS])
     expected = np.exp(0.3 * (scores - scores.max()) / 2)
     expected *= len(drawn) / expected.sum()
