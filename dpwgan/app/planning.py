@@ -30,6 +30,7 @@ from dpwgan.table.calendar import CalendarColumn
 from dpwgan.table.encoded import TableShape, lay_out_spans
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.schema import CategoricalColumn, Column, IdentifierColumn, Schema, SizeColumn, UndiscoveredColumn
+from dpwgan.table.source import choose_step
 from dpwgan.table.units.forms import list_forms
 from dpwgan.table.units.links import TURNS_OF_MOMENTS
 
@@ -92,7 +93,9 @@ class RunPlan:
         cells = self.shape.records * len(self.schema.columns)
         names = () if self.schema.unit is None else self.schema.unit.linked
         of_moments = any(isinstance(self.schema.by_name[name], CalendarColumn) for name in names)
-        linked = self.shape.records * (TURNS_OF_MOMENTS if of_moments else bool(names))
+        # Few units are put together of half a chunk of rows, which is one core's work.
+        rows = max(self.shape.records, choose_step(len(self.schema.columns)))
+        linked = rows * (TURNS_OF_MOMENTS if of_moments else bool(names))
         return START_SECONDS + cells * SECONDS_A_CELL + linked * SECONDS_A_LINKED_ROW + self.plan.cost.seconds
 
     def plan_memory(self, asked: int | None) -> "MemoryPlan":

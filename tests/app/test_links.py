@@ -13,8 +13,10 @@ import pytest
 from dpwgan.app import links, together
 from dpwgan.app.api import Synthesizer
 from dpwgan.app.claims.verification import find_faults
+from dpwgan.app.planning import SECONDS_A_LINKED_ROW
 from dpwgan.errors import SpecsError
 from dpwgan.privacy.unit_counts import LINKS_LABEL
+from dpwgan.table.source import CHUNK
 from dpwgan.table.units import links as pairs
 from tests.lives import fit_through_kills
 
@@ -325,6 +327,15 @@ def test_links_are_released_once_or_left_out_when_a_run_is_killed(tmp_path):
         found[bool(synthesizer.schema.unit.links)] = synthesizer
     assert found.keys() == {True, False}
     assert all(len(own.sample(50)) == 50 for own in found.values())
+
+
+def test_time_of_few_rows_is_that_of_the_half_chunk_that_they_are_put_together_of():
+    few, many, alone = (
+        Synthesizer(specs, 1.0).plan(records=rows).seconds
+        for specs, rows in ((SPECS, 100), (SPECS, CHUNK), (ALONE, 100))
+    )
+    assert few - alone > 0.9 * CHUNK * SECONDS_A_LINKED_ROW
+    assert few <= many
 
 
 def test_specs_say_what_may_be_linked(tmp_path):
