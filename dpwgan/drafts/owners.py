@@ -38,7 +38,7 @@ def find_owners(draft: Mapping[str, Mapping[str, Any]], frames: Frames) -> dict[
     """The columns with several rows of many values that are named like a person's, or that others hang on.
 
     `frames` goes over the rows, as string cells, each time anew. Of each those that have one cell in all its rows, but
-    not in all rows of the table.
+    not in all rows of the table. A patient comes before the samples taken, which protect fewer of the same rows.
     """
     names = [name for name, keys in draft.items() if keys.get("type") not in _OTHER_TYPES and "derived" not in keys]
     named = {name for name in names if _NAME.fullmatch(split_words(name)) or draft[name].get("uuid")}
@@ -49,7 +49,9 @@ def find_owners(draft: Mapping[str, Mapping[str, Any]], frames: Frames) -> dict[
         for name in names
         if name in told and (name in named or _is_bearer(repeated[name], told[name]))
     }
-    return {name: [other for other in others if other not in found] for name, others in found.items()}
+    persons = {name for name in found if told[name][ROWS].sum() <= _MOST_ROWS * told[name].height}
+    ordered = sorted(found, key=lambda name: (name not in persons, len(persons.intersection(found[name]))))
+    return {name: [other for other in found[name] if other not in found] for name in ordered}
 
 
 def _find_repeated(names: list[str], frames: Frames, *, named: Set[str]) -> dict[str, pl.Series]:

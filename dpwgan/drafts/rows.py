@@ -149,13 +149,14 @@ def _say_doubt(name: str, keys: Mapping[str, Any], cells: set[str], *, rows: int
     if keys["type"] in ("integer", "float") and len(numbers) > _MOST_CODES and _end_in_nines(numbers):
         return "nines for not available?"
     if keys["type"] == "date":
-        available = {str(datetime.strptime(cell, keys["format"].replace("%-", "%")).toordinal()) for cell in available}
+        days = [datetime.strptime(cell, keys["format"].replace("%-", "%")) for cell in available]
+        has_days = re.search("%-?[dj]", keys["format"])
+        available = {str(day.toordinal() if has_days else 12 * day.year + day.month) for day in days}
     if keys["type"] in ("integer", "float", "date") and len(available) <= min(_SURELY_LISTED, rows // _FEWEST_OF_FEW):
         return "few values? list them, for others come out as well" if _are_scattered(available) else ""
     others = available - _MARKS
     if keys["type"] == "enum" and others and not (_are_numbers(others) or _have_parts(others)):
-        is_marked = all(map(MOMENT.fullmatch, others)) or all(map(_AMOUNT.fullmatch, others))
-        if is_marked or _have_lists(others):
+        if _are_written(MOMENT, others) or _are_written(_AMOUNT, others) or _have_lists(others):
             return _say_why({"type": None}, others, rows=rows)
         if len({" ".join(cell.lower().split()) for cell in others}) < len(others):
             return "some differ in blanks or capitals alone: is one meant?"
@@ -184,11 +185,11 @@ def _say_why(keys: Mapping[str, Any], cells: set[str], *, rows: int) -> str:
     are_numbers = kind in ("integer", "float") or (kind is None and len(numbers) == len(available))
     if are_numbers and max(map(abs, numbers)) > MAX_WHOLE_NUMBER:
         return "more digits than are exact"
-    if all(map(MOMENT.fullmatch, available - _MARKS)):
+    if _are_written(MOMENT, available - _MARKS):
         if len({tail[2] for cell in available if (tail := _TAIL.search(cell))}) > 1:
             return "offsets that change? turn all to one zone"
         return "day or month first?" if _find_formats(available - _MARKS) else "moments in no known format?"
-    if all(map(_AMOUNT.fullmatch, available - _MARKS)) and len(numbers) < len(available):
+    if _are_written(_AMOUNT, available - _MARKS) and len(numbers) < len(available):
         return "numbers with other marks than a point?"
     if _have_lists(available):
         return "several answers in a cell? make a column of each"
@@ -219,7 +220,7 @@ def _fill(keys: Mapping[str, Any], cells: set[str], *, most: int, rows: int, is_
     elif len(available) > most or (
         kind is None
         and len(available) > _SURELY_LISTED
-        and any(all(map(form.fullmatch, available)) for form in (_AMOUNT, MOMENT))
+        and any(_are_written(form, available) for form in (_AMOUNT, MOMENT))
     ):
         return dict(keys)  # names or free text, which nobody but the custodian can tell apart, amounts, or moments
     else:
@@ -330,6 +331,12 @@ def _are_scattered(cells: set[str]) -> bool:
 def _have_lists(cells: set[str]) -> bool:
     """Whether cells are made of few parts, in many combinations."""
     return any(4 * len({part.strip() for cell in cells for part in cell.split(mark)}) <= len(cells) for mark in ";|,")
+
+
+def _are_written(form: re.Pattern[str], cells: set[str]) -> bool:
+    """Whether all cells are written so, or of very many all but few words, such as unknown."""
+    others = sum(form.fullmatch(cell) is None for cell in cells)
+    return others <= (_MOST_LIMITS if len(cells) > _SURELY_LISTED else 0)
 
 
 def _find_pattern(cells: set[str]) -> str | None:

@@ -44,6 +44,8 @@ _HEADER = {
     "key": "primary key|is primary key|pk|key|column key",
 }
 _MEANINGS = {words: meaning for meaning, listed in _HEADER.items() for words in listed.split("|")}
+_BETWEEN = re.compile(r"[^a-z _.-]|\b(?:and|or)\b")
+"""What parts names for one thing, as in "Range / codes"."""
 _MOST_ABOVE = 10
 """Among so many rows the header is looked for."""
 _MOST_CODES = 1_000
@@ -117,10 +119,17 @@ def _read_rows(text: str) -> Iterator[dict[str, str]]:
 
 def _find_meanings(row: list[str]) -> list[str | None]:
     """The meaning of each cell of a header, the first of one meaning; none if the row is no header."""
-    found = [_MEANINGS.get(" ".join(re.findall("[a-z]+", cell.lower()))) for cell in row]
+    found = [*map(_find_meaning, row)]
     if "name" not in found or {"type", "values", "minimum"}.isdisjoint(found):
         return []
     return [meaning if meaning not in found[:place] else None for place, meaning in enumerate(found)]
+
+
+def _find_meaning(cell: str) -> str | None:
+    """What a cell of a header means; of one that names several things, what all of them do that are known."""
+    name, *parts = (" ".join(re.findall("[a-z]+", part)) for part in (cell.lower(), *_BETWEEN.split(cell.lower())))
+    found = {_MEANINGS[part] for part in parts if part in _MEANINGS}
+    return _MEANINGS.get(name) or (min(found) if len(found) == 1 else None)
 
 
 def _read_variable(name: str, said: Mapping[str, str]) -> Entry:
@@ -130,7 +139,7 @@ def _read_variable(name: str, said: Mapping[str, str]) -> Entry:
     is_needed = is_key or said.get("required", "").lower() in _YES or said.get("nullable", "").lower() in _NO
     missing = [_part(piece)[0] for piece in _cut(said.get("missing", ""))] + ([] if is_needed else [""])
     entry: dict[str, Any] = {"name": name, "description": join_words(said.get("description")), "missing": missing}
-    style = _read_style(said.get("format") or said["values"])
+    style = next(filter(None, map(_read_style, (said.get("format", ""), said["values"], said.get("type", "")))), None)
     if is_key or kind in ("string", "text"):
         return Entry(**entry, type="string" if is_key else kind)
     if style or kind in ("date", "datetime", "time"):

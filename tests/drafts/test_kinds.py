@@ -376,6 +376,19 @@ SHEETS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
             "c": {"type": "date", "format": "%-d.%-m.%y", "min": None, "max": None},
         },
     ),
+    "names of one thing beside each other": (
+        (
+            "Variable (short),Label / description,Type,Range / codes,Field length,Required?",
+            "a,How old,integer,0-99,2,x",
+            "b,,integer,1=yes; 2=no,1,x",
+            "c,,YYYY-MM,2023-01 to 2023-06,7,x",
+        ),
+        {
+            "a": {"type": "integer", "min": 0, "max": 99, "description": "How old"},
+            "b": {"type": "enum", "values": ["1", "2"]},
+            "c": {"type": "date", "format": "%Y-%m", "min": "2023-01", "max": "2023-06"},
+        },
+    ),
     "codes that are many": (
         ("name,type,values,required", "a,Categorical,1-12,x", "b,Categorical,1-99999,x"),
         {"a": {"type": "enum", "values": [*map(str, range(1, 13))]}, "b": {"type": "enum", "values": None}},
@@ -408,7 +421,14 @@ def test_sheet_of_a_database_has_its_tables_when_one_is_chosen():
 
 
 @pytest.mark.parametrize(
-    "text", ["name,place\na,b\n", "x,type\na,int\n", "\n" * 10 + "name,type\na,int\n", '"' + "a" * 2**18]
+    "text",
+    [
+        "name,place\na,b\n",
+        "x,type\na,int\n",
+        "name,type and range\na,int\n",
+        "\n" * 10 + "name,type\na,int\n",
+        '"' + "a" * 2**18,
+    ],
 )
 def test_no_sheet_is_seen_where_no_header_is(text):
     with pytest.raises(SpecsError, match="of no form that is known"):

@@ -36,6 +36,14 @@ def test_what_is_the_same_in_all_rows_of_an_owner_is_told():
     assert find_owners(dict.fromkeys(visits, DRAFTED), lambda: frame.iter_slices(400)) == {"x": ["sex", "tens"]}
 
 
+@pytest.mark.parametrize("first", ["sample_id", "patient"])
+def test_patient_comes_before_the_samples_but_not_the_physician_of_many(first):
+    rows = np.arange(1800)
+    names = sorted(("sample_id", "patient", "physician"), key=lambda name: name != first)
+    table = {name: [*map(str, rows // {"sample_id": 2, "patient": 6, "physician": 60}[name])] for name in names}
+    assert find(table) == ["patient", "sample_id", "physician"]
+
+
 def test_column_is_not_found_when_what_hangs_on_it_is_read_off_its_codes():
     visits = make_visits(each=6)
     del visits["sex"]

@@ -310,6 +310,8 @@ ALIKE = "some differ in blanks or capitals alone: is one meant?"
         ("share", ["NA", "-"], ""),
         ("answer", range(-2, 11), "below 0 for not available?"),
         ("entry", [f"01.09.{year}" for year in range(2015, 2024)], FEW),
+        ("month", [f"{year}-{month:02d}" for year in (2023, 2024) for month in range(1, 13)], ""),
+        ("month", [f"{year}-{1 + year % 7:02d}" for year in range(1990, 2024)], FEW),
         ("entry", [f"{day}.9.2015" for day in range(1, 10)], ""),
         ("entry", [f"{9 * month // 3}/{month}/2015" for month in range(1, 10)], FEW),
     ],
@@ -378,6 +380,10 @@ def test_amounts_with_decimal_commas_stay_open_when_they_are_no_short_list():
     specs, _, why = fill_from_rows({}, [pl.DataFrame({"pay": cells * 20, "share": cells[:10] * 202})])
     assert (specs["pay"], specs["share"]["type"]) == ({"type": None}, "enum")
     assert why == dict.fromkeys(("pay", "share"), MARKED)
+    words = ["haemolytic", "see note", "<0,05"]
+    assert fill_from_rows({}, [pl.DataFrame({"pay": [*cells, *words] * 20})])[1:] == ([], {"pay": MARKED})
+    few, _, _ = fill_from_rows({}, [pl.DataFrame({"pay": [*cells[:40], *words] * 20})])
+    assert few["pay"]["type"] == "enum"
 
 
 def test_moments_in_no_known_format_stay_open_when_they_are_no_short_list():
