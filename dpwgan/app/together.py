@@ -78,7 +78,7 @@ class UnitSource:
     def __init__(self, source: RowSource, encoder: TableEncoder, unit: UnitColumn) -> None:
         self._source, self._encoder = source, encoder
         self._shared, self._unique, self._unit = [*unit.shared], [*unit.unique], unit
-        self._order = list_order(encoder.schema)
+        self._order, self._least_of_kinds = list_order(encoder.schema), list_forms(encoder.schema).min(axis=0)
         # Rows then change places whatever their keys are, and units with two alike are given up.
         self._links_keys = not {*unit.linked}.isdisjoint(unit.unique)
         # Rows to choose from: of few hardly two are alike.
@@ -142,7 +142,7 @@ class UnitSource:
             times_fine.update(map(tuple, forms[tried[fine]].tolist()))
             left = np.repeat(forms, wanted - np.bincount(tried[chosen], minlength=len(wanted)), axis=0)
             vain = {form for form, times in times_made.items() if times >= _IN_VAIN and form not in times_fine}
-            left = _give_up(left, vain, [*times_fine], rng=rng)
+            left = _give_up(left, vain, [*times_fine], least=self._least_of_kinds, rng=rng)
             if not len(left):
                 drawn = np.concatenate(made)
                 order = rng.permutation(len(drawn))
@@ -287,7 +287,7 @@ def draw_forms(forms: Integers, shares: Sequence[float], rows: int, *, rng: np.r
     drawn = forms[rng.permutation(np.searchsorted(limits[:-1], steps * limits[-1]))]
     ends = np.cumsum(drawn.sum(axis=1))
     last = int(np.searchsorted(ends, rows))
-    drawn[last] = _cut(drawn[last], int(drawn[last].sum() - (ends[last] - rows)))
+    drawn[last] = _cut(drawn[last], int(drawn[last].sum() - (ends[last] - rows)), least=forms.min(axis=0))
     return drawn[: last + 1]
 
 
@@ -312,7 +312,9 @@ def _choose(forms: Integers, fine: npt.NDArray[np.bool_], *, wanted: Integers, r
     return np.concatenate(chosen)
 
 
-def _give_up(units: Integers, vain: Container[Form], fine: Sequence[Form], *, rng: np.random.Generator) -> Integers:
+def _give_up(
+    units: Integers, vain: Container[Form], fine: Sequence[Form], *, least: Integers, rng: np.random.Generator
+) -> Integers:
     """Has other forms, some of the `fine` ones, in the place of those that were made in vain, for as many rows in all.
 
     Of as many rows as it had, where there are any, else of more and cut, else several of fewer.
@@ -327,17 +329,17 @@ def _give_up(units: Integers, vain: Container[Form], fine: Sequence[Form], *, rn
             kept.append(form)
         while rows_left:
             like = of_rows[min((rows for rows in of_rows if rows >= rows_left), default=max(of_rows))]
-            taken = _cut(np.array(like[rng.integers(len(like))]), rows_left)
+            taken = _cut(np.array(like[rng.integers(len(like))]), rows_left, least=least)
             kept.append(tuple(taken.tolist()))
             rows_left -= int(taken.sum())
     return np.array(kept, np.int64).reshape(-1, units.shape[1])
 
 
-def _cut(form: Integers, rows: int) -> Integers:
-    """A form of so many rows at most, less rows of the kinds that have most."""
+def _cut(form: Integers, rows: int, *, least: Integers) -> Integers:
+    """A form of so many rows at most, less rows of the kinds that have most beyond the least they may have."""
     form = form.copy()
     for _ in range(int(form.sum()) - rows):
-        form[form.argmax()] -= 1
+        form[(form - least).argmax()] -= 1
     return form
 
 

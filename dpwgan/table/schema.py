@@ -3,7 +3,7 @@
 import functools
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from numbers import Real
@@ -507,8 +507,9 @@ class UnitColumn(IdentifierColumn, kind="unit"):
     Its cells are text that is compared to the letter; none may be empty. Where it is `written`, rows of the output are
     put together into units with fresh names. `shared` columns have one cell in all rows of a unit, and no two rows of
     one are alike in all `unique` columns, if there are any; rows are told apart by `kind_of_row`, if a column of
-    categories says it. `sizes` are the shares of units with so many rows of each kind
-    (`dpwgan.table.units.forms.list_forms`): released numbers, none before they are, or where each unit has one row.
+    categories says it, and `of_kind` has how many of some kinds a unit has at least and at most. `sizes` are the shares
+    of units with so many rows of each kind (`dpwgan.table.units.forms.list_forms`): released numbers, none before they
+    are, or where each unit has one row.
     `linked` are columns in which rows of a unit hang together, and `links`, once they are released, of each of them the
     bounds of its groups, how many of them are told apart, and the shares of pairs
     (`dpwgan.table.units.links.PairCells`).
@@ -519,6 +520,7 @@ class UnitColumn(IdentifierColumn, kind="unit"):
     shared: tuple[str, ...] = ()
     unique: tuple[str, ...] = ()
     kind_of_row: str | None = None
+    of_kind: tuple[tuple[str, int, int], ...] = ()
     linked: tuple[str, ...] = ()
     sizes: tuple[float, ...] = ()
     links: tuple[tuple[tuple[float, ...] | tuple[str, ...], int, tuple[float, ...]], ...] = ()
@@ -543,6 +545,12 @@ class UnitColumn(IdentifierColumn, kind="unit"):
     def has_kinds_once(self) -> bool:
         """Whether no two rows of a unit are of one kind."""
         return self.unique == (self.kind_of_row,)
+
+    def list_bounds(self, kinds: Sequence[str]) -> list[tuple[int, int]]:
+        """How many rows of each of these kinds a unit has at least and at most."""
+        most = 1 if self.has_kinds_once else self.max_rows
+        told = {kind: (least, upper) for kind, least, upper in self.of_kind}
+        return [(least, min(upper, most)) for least, upper in (told.get(kind, (0, most)) for kind in kinds)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -158,7 +158,7 @@ def _explain(error: Any, others: Set[str]) -> SpecsError:
             for key in found
             if key not in known
         ]
-        is_unit = _OF_UNITS in found and not (where or is_rule) and suggest(str(name), [UNIT])
+        is_unit = _OF_UNITS in found and not (where or is_rule or name == UNIT) and suggest(str(name), [UNIT])
         meant = f" (did you mean the entry {UNIT!r}?)" if is_unit else ""
         return refuse(f"unknown key{'s' if len(unknown) > 1 else ''} {', '.join(unknown)}{meant}")
     if rule == "anyOf":

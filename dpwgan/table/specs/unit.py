@@ -5,6 +5,8 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from dpwgan.errors import quote, say_both
 from dpwgan.table.calendar import CalendarColumn, LaterColumn
 from dpwgan.table.schema import (
@@ -74,6 +76,7 @@ def take_unit(
         shared=shared,
         unique=unique,
         kind_of_row=kind,
+        of_kind=tuple((name, *_read_bounds(rows)) for name, rows in columns[UNIT].get("of_kind", {}).items()),
         linked=linked,
     )
     size = unit.size_column.name
@@ -108,19 +111,33 @@ def check_unit(unit: UnitColumn, columns: Mapping[str, Column]) -> None:
             f"its 'unique' columns have {most:.0f} different rows, and it is to keep {unit.max_rows}: lower 'max_rows'"
         )
     if unit.kind_of_row is None:
+        if unit.of_kind:
+            raise refuse_unit("its 'of_kind' says how many rows are of a kind, and no 'kind' which")
         return
     kind = columns.get(unit.kind_of_row)
     if not isinstance(kind, CategoricalColumn) or kind.name in unit.shared:
         raise refuse_unit("its 'kind' must name an enum that lists its cells, and is not the unit's own")
+    for name, _, _ in unit.of_kind:
+        if name not in kind.tokens:
+            raise refuse_unit(f"its 'of_kind' has {quote(name)}, which {quote(kind.name)} does not")
     kinds, rows = len(kind.tokens), unit.max_rows
-    forms = math.comb(rows + kinds, rows) - 1
-    if unit.has_kinds_once:
-        forms = sum(math.comb(kinds, some + 1) for some in range(rows))
+    # How many forms have no row, one, two and so on.
+    of_rows = np.ones(1)
+    for least, most_of_kind in unit.list_bounds(kind.tokens):
+        of_rows = np.convolve(of_rows, [least <= count <= most_of_kind for count in range(rows + 1)])[: rows + 1]
+    forms = of_rows[1:].sum()
     if forms > MOST_FORMS:
         raise refuse_unit(
-            f"{rows} rows of {kinds} kinds make {forms:,} forms of it, and {MOST_FORMS:,} are the most: lower "
+            f"{rows} rows of {kinds} kinds make {forms:,.0f} forms of it, and {MOST_FORMS:,} are the most: lower "
             "'max_rows', or leave 'kind' out"
         )
+    if not forms:
+        raise refuse_unit(f"no unit of at most {rows} rows has as many of each kind as its 'of_kind' says")
+
+
+def _read_bounds(rows: int | list[int]) -> tuple[int, int]:
+    least, most = rows if isinstance(rows, list) else (rows, rows)
+    return int(least), int(most)
 
 
 def _count_cells(column: Column) -> float:

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -32,18 +31,19 @@ Floats = npt.NDArray[np.float64]
 def list_forms(schema: Schema) -> Integers:
     """The forms of a unit: how many rows of each kind it may have, from 1 in all to as many as it keeps.
 
-    All rows are of one kind where no column says of which. Shapes: (forms, kinds).
+    None has more rows of a kind, or fewer, than the specs say a unit has. All rows are of one kind where no column says
+    of which. Shapes: (forms, kinds).
     """
-    column = _find_kind(schema)
-    most = 0 if schema.unit is None else schema.unit.max_rows
-    if column is None:
+    column, unit = _find_kind(schema), schema.unit
+    most = 0 if unit is None else unit.max_rows
+    if column is None or unit is None:
         return np.arange(1, most + 1)[:, np.newaxis]
-    kinds = len(column.tokens)
-    # The last of them stands for no row.
-    drawn: Iterable[tuple[int, ...]] = itertools.combinations_with_replacement(range(kinds + 1), most)
-    if schema.unit is not None and schema.unit.has_kinds_once:
-        drawn = itertools.chain.from_iterable(itertools.combinations(range(kinds), rows + 1) for rows in range(most))
-    return np.array([np.bincount(own, minlength=kinds + 1)[:-1] for own in drawn if own[0] < kinds], np.int64)
+    forms: list[tuple[int, ...]] = [()]
+    for least, upper in unit.list_bounds(column.tokens):
+        counts = range(upper, least - 1, -1)
+        forms = [(*form, rows) for form in forms for rows in counts if sum(form) + rows <= most]
+    forms = [form for form in forms if any(form)]
+    return np.array(sorted(forms, key=sum) if unit.has_kinds_once else forms, np.int64)
 
 
 def find_possible(schema: Schema) -> Flags:
@@ -128,8 +128,9 @@ def count_kinds(schema: Schema) -> int:
 def count_forms(table: SourceTable, units: Units, encoder: TableEncoder) -> Integers:
     """How many units are of each form: have so many rows of each kind that no rule drops. Shapes: (forms,).
 
-    Privacy: a unit is in one cell, or, with no row left, in none. One that is taken out leaves it; one with other rows,
-      or of another number of them, moves to another. Rows that end the run, for a cell that is not legal, are in none.
+    Privacy: a unit is in one cell, or, with no row left or of a form that is none, in none. One that is taken out
+      leaves it; one with other rows, or of another number of them, moves to another. Rows that end the run, for a cell
+      that is not legal, are in none.
     """
     schema = encoder.schema
     forms = list_forms(schema)
