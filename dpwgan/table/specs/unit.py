@@ -3,9 +3,8 @@
 import math
 from collections.abc import Collection, Mapping
 from functools import partial
+from itertools import accumulate
 from typing import Any
-
-import numpy as np
 
 from dpwgan.errors import quote, say_both
 from dpwgan.table.calendar import CalendarColumn, LaterColumn
@@ -122,13 +121,14 @@ def check_unit(unit: UnitColumn, columns: Mapping[str, Column]) -> None:
             raise refuse_unit(f"its 'of_kind' has {quote(name)}, which {quote(kind.name)} does not")
     kinds, rows = len(kind.tokens), unit.max_rows
     # How many forms have no row, one, two and so on.
-    of_rows = np.ones(1)
-    for least, most_of_kind in unit.list_bounds(kind.tokens):
-        of_rows = np.convolve(of_rows, [least <= count <= most_of_kind for count in range(rows + 1)])[: rows + 1]
-    forms = of_rows[1:].sum()
+    of_rows = [1] + [0] * rows
+    for least, upper in unit.list_bounds(kind.tokens):
+        below, fewer = [0, *accumulate(of_rows)], max(upper, least - 1)
+        of_rows = [below[max(own - least + 1, 0)] - below[max(own - fewer, 0)] for own in range(rows + 1)]
+    forms = sum(of_rows[1:])
     if forms > MOST_FORMS:
         raise refuse_unit(
-            f"{rows} rows of {kinds} kinds make {forms:,.0f} forms of it, and {MOST_FORMS:,} are the most: lower "
+            f"{rows} rows of {kinds} kinds make {forms:,} forms of it, and {MOST_FORMS:,} are the most: lower "
             "'max_rows', or leave 'kind' out"
         )
     if not forms:
