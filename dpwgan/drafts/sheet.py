@@ -111,7 +111,9 @@ def _read_rows(text: str) -> Iterator[dict[str, str]]:
     for delimiter in ",;\t|":
         rows = csv.reader(io.StringIO(text), delimiter=delimiter)
         if header := next(filter(None, map(_find_meanings, islice(rows, _MOST_ABOVE))), None):
-            for row in filter(any, rows):
+            for row in rows:
+                if not re.search(r"\w", "".join(row)):
+                    continue  # nothing, or the line below the header of a table in Markdown
                 cells = (cell.translate(_PLAIN).strip() for cell in row)
                 yield {meaning: cell for meaning, cell in zip(header, cells, strict=False) if meaning}
             return
@@ -139,7 +141,8 @@ def _read_variable(name: str, said: Mapping[str, str]) -> Entry:
     is_needed = is_key or said.get("required", "").lower() in _YES or said.get("nullable", "").lower() in _NO
     missing = [_part(piece)[0] for piece in _cut(said.get("missing", ""))] + ([] if is_needed else [""])
     entry: dict[str, Any] = {"name": name, "description": join_words(said.get("description")), "missing": missing}
-    style = next(filter(None, map(_read_style, (said.get("format", ""), said["values"], said.get("type", "")))), None)
+    styles = (said.get("format", ""), said["values"], *re.split("[()]", said.get("type", "")))
+    style = next(filter(None, map(_read_style, styles)), None)
     if is_key or kind in ("string", "text"):
         return Entry(**entry, type="string" if is_key else kind)
     if style or kind in ("date", "datetime", "time"):

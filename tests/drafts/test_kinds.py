@@ -389,6 +389,20 @@ SHEETS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
             "c": {"type": "date", "format": "%Y-%m", "min": "2023-01", "max": "2023-06"},
         },
     ),
+    "a table in Markdown": (
+        (
+            "# Codebook",
+            "",
+            "| Variable | Type | Values | Required |",
+            "|---|:--|:-:|---|",
+            "| a | code | m = male; w = female | x |",
+            "| b | date (DD/MM/YYYY) | 01/01/2005 - 31/12/2022 | x |",
+        ),
+        {
+            "a": {"type": "enum", "values": ["m", "w"]},
+            "b": {"type": "date", "format": "%d/%m/%Y", "min": "01/01/2005", "max": "31/12/2022"},
+        },
+    ),
     "codes that are many": (
         ("name,type,values,required", "a,Categorical,1-12,x", "b,Categorical,1-99999,x"),
         {"a": {"type": "enum", "values": [*map(str, range(1, 13))]}, "b": {"type": "enum", "values": None}},
