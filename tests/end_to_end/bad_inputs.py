@@ -347,6 +347,7 @@ CASES: tuple[Case, ...] = (
     refuse("a comma at the end of each line", 65, data(TABLE.replace("\n", ",\n"))),
     refuse("two columns without a name", 65, data(TABLE.replace("age", "", 1).replace("income", "", 1))),
     refuse("a cell outside an enum's list", 65, with_row(f"{SECRET},3,4.0,1")),
+    refuse("a cell of an enum's list with a capital and a blank", 65, with_row("Red ,3,4.0,1")),
     refuse("a text for a number", 65, with_row(f"red,{SECRET},4.0,1")),
     refuse("a fraction for a whole number", 65, with_row("red,3.577,4.0,1")),
     refuse("a number outside its range", 65, with_row("red,7577,4.0,1")),

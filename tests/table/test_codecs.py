@@ -57,7 +57,8 @@ class TestCategories:
 
     def test_cell_is_refused_when_its_spelling_is_another(self):
         assert get_refusal(self.TEXT, ["a", "A", "b", "3", " a"]) == (
-            "The table does not fit the specs: column 'c': 4 rows with a cell that is not one of its legal cells."
+            "The table does not fit the specs: column 'c': 3 rows with a cell that is one of its legal cells but for "
+            "blanks or capitals; column 'c': 1 row with a cell that is not one of its legal cells."
         )
 
     def test_spellings_are_one_cell_when_the_column_is_of_whole_numbers(self):

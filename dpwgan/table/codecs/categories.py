@@ -13,6 +13,7 @@ from dpwgan.table.numerals import BLANKS, read_number
 from dpwgan.table.schema import BooleanColumn, CategoricalColumn
 
 NOT_LISTED = "is not one of its legal cells"
+ALIKE = "is one of its legal cells but for blanks or capitals"
 
 
 class CategoricalCodec(TrainedCodec):
@@ -39,6 +40,10 @@ class CategoricalCodec(TrainedCodec):
                     self._by_number.setdefault(number, code)
 
     @functools.cached_property
+    def _simplified(self) -> set[str]:
+        return set(map(_simplify, self.column.tokens))
+
+    @functools.cached_property
     def _clampable(self) -> list[tuple[Decimal, int]]:
         """The listed numbers that a cell may be clamped to, and their codes."""
         column = self.column
@@ -49,8 +54,10 @@ class CategoricalCodec(TrainedCodec):
     def encode_distinct(self, cells: list[str]) -> tuple[EncodedCells, Mapping[str, Flags]]:
         """Finds (k,) codes."""
         codes = np.array([self._find(cell) for cell in cells], np.int32)
-        blank = np.array([not cell.strip(BLANKS) for cell in cells], np.bool_)
-        return EncodedCells(codes=codes), {EMPTY: (codes < 0) & blank, NOT_LISTED: (codes < 0) & ~blank}
+        wrong, blank = codes < 0, np.array([not cell.strip(BLANKS) for cell in cells], np.bool_)
+        near = [code < 0 and _simplify(cell) in self._simplified for code, cell in zip(codes, cells, strict=True)]
+        alike = ~blank & np.array(near, np.bool_)
+        return EncodedCells(codes=codes), {EMPTY: wrong & blank, ALIKE: alike, NOT_LISTED: wrong & ~blank & ~alike}
 
     def decode(self, encoded: EncodedCells, rng: np.random.Generator) -> pl.Series:
         """Writes (n,) codes as the listed cells."""
@@ -109,6 +116,11 @@ class CategoricalCodec(TrainedCodec):
         above = bisect.bisect_left(self._clampable, (number, -1))
         around = self._clampable[max(above - 1, 0) : above + 1]
         return min(around, key=lambda listed: (abs(listed[0] - number), listed[0]))[1]
+
+
+def _simplify(cell: str) -> str:
+    """A cell without what people write in several ways."""
+    return " ".join(cell.lower().split())
 
 
 class BooleanCodec(CategoricalCodec):

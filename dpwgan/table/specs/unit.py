@@ -49,7 +49,7 @@ def take_unit(
             f'its column, {quote(name)}, is listed as another type than "drop" or row names ("uuid": true), and never '
             "trained: leave it out of the list"
         )
-    kind = columns[UNIT].get("kind")
+    kind, of_kind = columns[UNIT].get("kind"), columns[UNIT].get("of_kind", {})
     unique, linked = (tuple(columns[UNIT].get(key, ())) for key in ("unique", "linked"))
     told = (*([kind] if kind else []), *of_unit, *unique, *linked)
     if told and not own.get("uuid"):
@@ -75,7 +75,9 @@ def take_unit(
         shared=shared,
         unique=unique,
         kind_of_row=kind,
-        of_kind=tuple((name, *_read_bounds(rows)) for name, rows in columns[UNIT].get("of_kind", {}).items()),
+        of_kind=tuple(
+            (name, *map(int, rows if isinstance(rows, list) else (rows, rows))) for name, rows in of_kind.items()
+        ),
         linked=linked,
     )
     size = unit.size_column.name
@@ -133,11 +135,6 @@ def check_unit(unit: UnitColumn, columns: Mapping[str, Column]) -> None:
         )
     if not forms:
         raise refuse_unit(f"no unit of at most {rows} rows has as many of each kind as its 'of_kind' says")
-
-
-def _read_bounds(rows: int | list[int]) -> tuple[int, int]:
-    least, most = rows if isinstance(rows, list) else (rows, rows)
-    return int(least), int(most)
 
 
 def _count_cells(column: Column) -> float:
