@@ -13,6 +13,7 @@ import polars as pl
 from dpwgan.drafts.dependence import KEY, ROWS, narrow
 from dpwgan.drafts.entry import split_words
 from dpwgan.drafts.rows import MOMENT
+from dpwgan.errors import quote
 
 Frames = Callable[[], Iterable[pl.DataFrame]]
 
@@ -37,8 +38,9 @@ _NAME = re.compile(rf"name|(.*[^a-z])?(({_OWNER})([ _.-]?(id|no|nr|num|number|ke
 def find_owners(draft: Mapping[str, Mapping[str, Any]], frames: Frames) -> dict[str, list[str]]:
     """The columns with several rows of many values that are named like a person's, or that others hang on.
 
-    `frames` goes over the rows, as string cells, each time anew. Of each those that have one cell in all its rows, but
-    not in all rows of the table. A patient comes before the samples taken, which protect fewer of the same rows.
+    `frames` goes over the rows, as string cells, each time anew. Of each, in words, those that have one cell in all its
+    rows, but not in all rows of the table, and which is how many these are. A patient comes before the samples taken,
+    which protect fewer of the same rows.
     """
     names = [name for name, keys in draft.items() if keys.get("type") not in _OTHER_TYPES and "derived" not in keys]
     named = {name for name in names if _NAME.fullmatch(split_words(name)) or draft[name].get("uuid")}
@@ -51,7 +53,7 @@ def find_owners(draft: Mapping[str, Mapping[str, Any]], frames: Frames) -> dict[
     }
     persons = {name for name in found if told[name][ROWS].sum() <= _MOST_ROWS * told[name].height}
     ordered = sorted(found, key=lambda name: (name not in persons, len(persons.intersection(found[name]))))
-    return {name: [other for other in found[name] if other not in found] for name in ordered}
+    return {name: [_say(other, told[name]) for other in found[name] if other not in found] for name in ordered}
 
 
 def _find_repeated(names: list[str], frames: Frames, *, named: Set[str]) -> dict[str, pl.Series]:
@@ -79,6 +81,11 @@ def _find_told(repeated: Mapping[str, pl.Series], frames: Frames) -> dict[str, p
             own = frame.filter(pl.col(name).is_in(cells.implode()))
             told[name] = narrow(told.get(name), own.drop(name), own[name])
     return told
+
+
+def _say(name: str, told: pl.DataFrame) -> str:
+    is_size = told[name].cast(pl.Int64, strict=False).eq_missing(told[ROWS]).all()
+    return quote(name) + " (how many these are: of the type 'size')" * is_size
 
 
 def _is_bearer(cells: pl.Series, told: pl.DataFrame) -> bool:

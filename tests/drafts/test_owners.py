@@ -32,8 +32,20 @@ def test_column_is_found_when_another_is_the_same_in_all_rows_of_each_of_its_val
 def test_what_is_the_same_in_all_rows_of_an_owner_is_told():
     visits = make_visits(each=6)
     visits["year"] = ["2024"] * len(visits["x"])
-    frame = pl.DataFrame(visits)
-    assert find_owners(dict.fromkeys(visits, DRAFTED), lambda: frame.iter_slices(400)) == {"x": ["sex", "tens"]}
+    own = ["'sex'", "'tens'"]
+    for size in (["6"], ["6", "7"], ["6", "x"]):
+        visits["size"] = [size[int(owner) % len(size)] for owner in visits["x"]]
+        frame = pl.DataFrame(visits)
+        others = own if size == ["6"] else [*own, "'size'"]
+        assert find_owners(dict.fromkeys(visits, DRAFTED), lambda frame=frame: frame.iter_slices(400)) == {"x": others}
+
+
+def test_how_many_rows_an_owner_has_is_told_of_the_column_that_says_it():
+    rows = [owner for owner in range(300) for _ in range(1 + owner % 5)]
+    table = {"hh": [str(owner) for owner in rows], "members": [str(1 + owner % 5) for owner in rows]}
+    frame = pl.DataFrame(table)
+    found = find_owners(dict.fromkeys(table, DRAFTED), lambda: frame.iter_slices(200))
+    assert found == {"hh": ["'members' (how many these are: of the type 'size')"]}
 
 
 @pytest.mark.parametrize("first", ["sample_id", "patient"])

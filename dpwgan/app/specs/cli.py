@@ -131,7 +131,7 @@ def _draft(arguments: argparse.Namespace) -> None:
             'with "linked" columns for what lasts from row to row (docs/specs.md, Unit)%s%s',
             " or ".join(map(quote, islice(owners, _MOST_NAMED))),
             json.dumps(name, ensure_ascii=False),
-            f'; all its rows have the same {_shorten(map(quote, own))}: mark such columns "of": "unit"' if own else "",
+            f'; all its rows have the same {_shorten(own)}: mark such columns "of": "unit"' if own else "",
             f"; {say_both(UNIT)}" if UNIT in draft else "",
         )
     if doubts := [f"{quote(name)} ({why[name]})" for name in draft if name in why and not holes[name]]:

@@ -32,16 +32,13 @@ class CategoricalCodec(TrainedCodec):
         self.column = column
         self._tokens = pl.Series(column.tokens, dtype=pl.Enum(column.tokens))
         self._by_text = {token: code for code, token in enumerate(column.tokens)}
+        self._simplified = set(map(_simplify, column.tokens))
         self._by_number: dict[Decimal, int] = {}
         if column.integer:
             for code, token in enumerate(column.tokens):
                 number = read_number(token)
                 if number is not None:
                     self._by_number.setdefault(number, code)
-
-    @functools.cached_property
-    def _simplified(self) -> set[str]:
-        return set(map(_simplify, self.column.tokens))
 
     @functools.cached_property
     def _clampable(self) -> list[tuple[Decimal, int]]:
