@@ -44,6 +44,8 @@ _FEW_FOR_EACH, _FEW = 20, 1024
 _IN_VAIN = 1_000
 # Rows next to each other among which units take theirs.
 _NEAR = 4096
+# How often another row is tried for one that breaks a rule in its unit, from how many places to each side.
+_TRIES, _NEAR_BY = 20, 64
 # Rows by which it is counted how many are of each kind, and in units of each size.
 _TO_COUNT = 1 << 14
 
@@ -175,7 +177,6 @@ class UnitSource:
             by = [values.get_column(name)[order] for name in self._order]
             return order[put_in_order(of_units, kinds[order], by)]
 
-        keys = None
         if self._unique:
             keys = rows.select(pl.struct(self._unique).rank("dense")).to_series().to_numpy()
             order = order[tell_apart(keys[order], of_units, kinds[order], rng=rng)]
@@ -183,15 +184,29 @@ class UnitSource:
         if linked:
             order = order[self._link(values[order], of_units, kinds[order], rng=rng)]
             order = sort(order) if self._links_keys else order
-        broken = np.zeros(len(order), np.bool_) if keys is None else find_alike(keys[order], of_units)
-        frame = rows[order]
+        frame, broken = rows[order], np.zeros(len(order), np.bool_)
         if linked:
             frame = self._repeat(frame, values[order], of_units, kinds[order], rng=rng)
         if self._shared:
             heads = order[starts + rng.integers(0, sizes)]
             cells = rows.select(self._shared)[np.repeat(heads, sizes)]
-            frame, by_rules = self._encoder.put_cells(frame, cells, rng=rng)
-            broken |= by_rules
+            frame, broken = self._encoder.put_cells(frame, cells, rng=rng)
+            for _ in range(_TRIES):
+                # Units that are given up for a row are mostly those of rare cells, whose rows differ most.
+                places = np.flatnonzero(broken)
+                if not len(places):
+                    break
+                near = order[_find_near(kinds[order], places, rng=rng)]
+                others, wrong = self._encoder.put_cells(rows[near], cells[places], rng=rng)
+                taken, broken[places] = np.arange(len(order)), wrong
+                taken[places[~wrong]] = len(order) + np.flatnonzero(~wrong)
+                frame = pl.concat([frame, others])[taken]
+        if linked or self._shared:
+            moved = self._encoder.read_values(frame, self._order).get_columns()
+            frame = frame[put_in_order(of_units, kinds[order], moved)]
+        if self._unique:
+            keys = frame.select(pl.struct(self._unique).rank("dense")).to_series().to_numpy()
+            broken |= find_alike(keys, of_units)
         return frame, ~np.logical_or.reduceat(broken, starts)
 
     def _link(
@@ -225,7 +240,7 @@ class UnitSource:
         *,
         rng: np.random.Generator,
     ) -> pl.DataFrame:
-        """The rows, of which some take a moment of their unit's if they keep all rules with it, in order again."""
+        """The rows, of which some take a moment of their unit's if they keep all rules with it."""
         for name, cells, shares in self._list_links():
             # What is told since another moment goes with that.
             is_told = isinstance(self._encoder.schema.by_name[name], LaterColumn)
@@ -238,16 +253,24 @@ class UnitSource:
                 rows = np.arange(len(taken))
                 rows[others[~broken]] = len(taken) + np.flatnonzero(~broken)
                 frame = pl.concat([frame, changed])[rows]
-        if self._unique or not self._order:
-            return frame
-        by = self._encoder.read_values(frame, self._order).get_columns()
-        return frame[put_in_order(of_units, kinds, by)]
+        return frame
 
     def _list_links(self) -> Iterator[tuple[str, PairCells, npt.NDArray[np.float64]]]:
         """Each linked column with the cells of its pairs and their shares."""
         kinds = count_kinds(self._encoder.schema)
         for name, (bounds, told, shares) in zip(self._unit.linked, self._unit.links, strict=True):
             yield name, PairCells(bounds=bounds, told=told, kinds=kinds), np.array(shares)
+
+
+def _find_near(kinds: npt.NDArray[np.int32], places: Integers, *, rng: np.random.Generator) -> Integers:
+    """For some places another one near by, whose row is of the same kind. Shapes: (n,), (k,) to (k,)."""
+    order = np.argsort(kinds, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(kinds))
+    first, last = (np.searchsorted(kinds[order], kinds[places] + own) for own in (0, 1))
+    near = rank[places] + rng.integers(-_NEAR_BY, _NEAR_BY + 1, len(places))
+    found: Integers = order[np.clip(near, first, last - 1)]
+    return found
 
 
 def _hand_out(kinds: npt.NDArray[np.int32], units: Integers, *, rng: np.random.Generator) -> Integers:
