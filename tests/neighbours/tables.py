@@ -130,7 +130,8 @@ class _Maker:
                 above = min(wide, 100 * int(rng.integers(4)))
             number = low + above
             if decimals and mood == "any" and number < high:
-                return f"{number}.{int(rng.integers(10**decimals)):0{decimals}d}"
+                part = f".{int(rng.integers(10**decimals)):0{decimals}d}"
+                return f"{number}{part if number >= 0 else ''}"
             return str(number)
 
         is_whole = keys["type"] == "integer" and not listed

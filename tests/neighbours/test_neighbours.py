@@ -74,6 +74,10 @@ def _drop_first_of_piece(act: Act, encoder: Any, frame: Any, findings: Any) -> A
     return kept
 
 
+def _count_rows_of_units(act: Act, *given: Any, firsts: Any = None, **more: Any) -> Any:
+    return act(*given, firsts=None if firsts is None else np.ones_like(firsts), **more)
+
+
 def _times(act: Act, *given: Any, times: float, **more: Any) -> Any:
     return times * act(*given, **more)
 
@@ -84,6 +88,7 @@ FAULTS: dict[str, tuple[int, Any, str, Act]] = {
     "scores are a tenth larger": (44, queries, "expect_gains", partial(_times, times=1.1)),
     "links are counted three times": (37, app_links, "count_links", partial(_times, times=3)),
     "forms are counted twice": (28, fitting, "count_forms", partial(_times, times=2)),
+    "rows are counted in lists of units": (43, fitting, "discover_domains", _count_rows_of_units),
     "gradients are clipped a tenth later": (85, critic, "clip_factors", partial(_times, times=1.1)),
     "an exact sum is said": (34, fitting, "fit_rows", _say_how_many),
     "draws hang on rows": (42, fitting, "fit_rows", _draw_by_rows),
