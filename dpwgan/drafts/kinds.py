@@ -4,7 +4,7 @@ import csv
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from dpwgan.drafts import csvw, ddi, dpsynth, frictionless, ipums, private_pgm, redcap, sdnist, sdv, sheet
+from dpwgan.drafts import csvw, ddi, dpsynth, frictionless, ipums, json_schema, private_pgm, redcap, sdnist, sdv, sheet
 from dpwgan.drafts.entry import Entry, Source, open_source, write_draft
 from dpwgan.errors import SpecsError, UsageError
 
@@ -22,6 +22,7 @@ KINDS: dict[str, Kind] = {
     "sdv": Kind("SDV metadata V1", sdv.recognise, sdv.read),
     "csvw": Kind("CSVW metadata", csvw.recognise, csvw.read),
     "frictionless": Kind("Frictionless Table Schema or datapackage.json", frictionless.recognise, frictionless.read),
+    "json-schema": Kind("JSON Schema of a row", json_schema.recognise, json_schema.read),
     "sdnist": Kind("SDNist data dictionary", sdnist.recognise, sdnist.read),
     "private-pgm": Kind("private-pgm domain.json", private_pgm.recognise, private_pgm.read),
     "redcap": Kind("REDCap data dictionary (CSV)", redcap.recognise, redcap.read),
@@ -52,6 +53,6 @@ def draft_specs(
         raise SpecsError(f"The dictionary is no {KINDS[kind].title}.")
     try:
         return kind, write_draft(KINDS[kind].read(source))
-    except (AttributeError, KeyError, TypeError, ValueError, csv.Error) as error:
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError, csv.Error) as error:
         # A public document, so its own word may be quoted.
         raise SpecsError(f"The dictionary breaks the rules of its form, {KINDS[kind].title}: {error!r}.") from error

@@ -37,6 +37,20 @@ DRAFTS: dict[str, dict[str, Any]] = {
         "hour": {"type": "time", "format": None},
         "place": {"type": None},
     },
+    "json-schema.json": {
+        "visit": {"type": "string", "description": "Number of the visit", "uuid": True},
+        "sex": SEX,
+        "age": {**AGE, "optional": True, "description": "Age in years"},
+        "ward": {"type": "enum", "values": ["01", "02"]},
+        "fee": {**VISITS["fee"], "decimals": 2},
+        "smoker": {"type": "boolean", "optional": True},
+        "seen": {"type": "date", "format": "%Y-%m-%d", "min": None, "max": None},
+        "hour": VISITS["hour"],
+        "paid": {"type": "datetime", "format": "%Y-%m-%dT%H:%M:%SZ", "min": None, "max": None},
+        "doctor": VISITS["doctor"],
+        "mail": VISITS["mail"],
+        "place": {"type": None, "optional": True},
+    },
     "ddi.xml": {
         "sex": {**SEX, "description": "Sex of the patient"},
         "age": {**AGE, "missing": ["999", "996", "997", "998"], "description": "Age in years"},
@@ -284,6 +298,11 @@ def test_month_of_frictionless_is_a_date():
     _, specs = draft_specs(json.dumps({"fields": [field]}).encode())
     assert specs["a"] == {"type": "date", "format": "%Y-%m", "min": "2020-01", "max": "2021-12", "optional": True}
     assert not survey(specs).found
+
+
+def test_json_schema_that_refers_to_itself_is_refused():
+    with pytest.raises(SpecsError, match="breaks the rules of its form, JSON Schema"):
+        draft_specs(b'{"properties": {"a": {"$ref": "#/properties/a"}}}')
 
 
 def test_order_of_categories_of_frictionless_is_said():

@@ -48,6 +48,14 @@ YEAR = {"min": "2024-01-01", "max": "2024-12-31"}
 DRAFTED: dict[str, tuple[dict[str, dict[str, Any]], str, list[str]]] = {
     "frictionless.json": ({**DOCTOR, **PLACE}, *VISITS),
     "csvw.json": ({**DOCTOR, **PLACE, "hour": {"format": "%H:%M:%S"}}, *VISITS),
+    "json-schema.json": (
+        {**DOCTOR, **PLACE, "seen": YEAR, "paid": YEAR},
+        "visit,sex,age,ward,fee,smoker,seen,hour,paid,doctor,mail,place",
+        [
+            "a1,f,30,01,3.50,true,2024-03-01,00:30:00,2024-02-03T10:30:15Z,A,a@x,here",
+            "a2,m,,02,17.25,,2024-02-29,23:59:59,2024-12-31T23:59:00Z,A,,",
+        ],
+    ),
     "ddi.xml": (
         {**DOCTOR, **FEE, "weight": {"max": 300}},
         "sex,age,ward,fee,smoker,weight,doctor",
