@@ -396,6 +396,8 @@ class _Table:
                 lists = [name for name in free if len(maker.listed.get(name, range(99))) < 6]
                 if lists and may(0.5):
                     unit["kind"] = pick(lists)
+                    if rows % 3 == 0:
+                        unit["of_kind"] = {maker.listed[unit["kind"]][0]: [0, 1]}
                     if may(0.7):
                         for key in ("missing", "optional", "out_of_domain"):
                             specs[unit["kind"]].pop(key, None)

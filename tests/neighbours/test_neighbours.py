@@ -87,7 +87,7 @@ FAULTS: dict[str, tuple[int, Any, str, Act]] = {
     "a unit keeps a row more": (28, Units, "choose", _keep_one_more),
     "scores are a tenth larger": (44, queries, "expect_gains", partial(_times, times=1.1)),
     "links are counted three times": (37, app_links, "count_links", partial(_times, times=3)),
-    "forms are counted twice": (28, fitting, "count_forms", partial(_times, times=2)),
+    "forms are counted twice": (62, fitting, "count_forms", partial(_times, times=2)),
     "rows are counted in lists of units": (43, fitting, "discover_domains", _count_rows_of_units),
     "gradients are clipped a tenth later": (85, critic, "clip_factors", partial(_times, times=1.1)),
     "an exact sum is said": (34, fitting, "fit_rows", _say_how_many),
