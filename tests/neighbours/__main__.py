@@ -32,8 +32,6 @@ def try_case(case: Case, moved: dict[str, float], tried: Counter[str]) -> list[s
         wrong += [f"{done}: {what}" for what in compare(case, first, play(case, rows, first), moved)]
     if case.number % 3 == 0:
         how = [{"piece": 1 + case.number % 50}, {"block": 16 + case.number % 40}, {"threads": 2}][case.number // 3 % 3]
-        if "steps" in case.options["settings"]:  # TensorFlow has the threads of its first run
-            how.pop("threads", None)
         tried[f"the same table by {[*how]}"] += 1
         wrong += [f"{how}: {what}" for what in compare(case, first, play(case, case.rows, first, **how), {}, same=True)]
     return wrong

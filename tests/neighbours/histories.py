@@ -23,7 +23,7 @@ from dpwgan.app import fitting, together
 from dpwgan.app.api import Synthesizer
 from dpwgan.app.logs import LOGGER
 from dpwgan.critic.private_step import FusedStep, flatten, split_like
-from dpwgan.errors import DpwganError
+from dpwgan.errors import DpwganError, ResourceError
 from dpwgan.methods.published.gradient_penalty import PrivatePenaltyStep
 from dpwgan.privacy.events import (
     DiscreteGaussian,
@@ -217,7 +217,8 @@ def play(
     `piece`: rows that are read at a time; `block`: rows that are counted at a time, on disk.
     """
     tape = Tape()
-    given = {"threads": threads, **case.options}
+    # TensorFlow keeps the threads of whatever ran first in this process.
+    given = {"threads": None if "steps" in case.options["settings"] else threads, **case.options}
     with _watching(tape, earlier, block=block), tempfile.TemporaryDirectory() as folder:
         if case.public is not None:
             given["public"] = Path(folder) / "public.csv"
@@ -229,7 +230,7 @@ def play(
             if case.number % 3 == 0:
                 tape.made = synthesizer.sample(60)
         except Exception as error:
-            if earlier is None and not isinstance(error, DpwganError):
+            if isinstance(error, ResourceError) or (earlier is None and not isinstance(error, DpwganError)):
                 raise
             tape.error = f"{type(error).__name__}: {error}"
     return tape

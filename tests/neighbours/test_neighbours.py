@@ -40,7 +40,7 @@ def test_a_unit_moves_releases_by_their_sensitivity_at_most_and_nothing_else():
 
 @pytest.mark.slow
 def test_a_unit_moves_no_more_in_other_tables():
-    told = call_module("tests.neighbours", "--first", "100", "--cases", "25")
+    told = call_module("tests.neighbours", "--first", "100", "--cases", "12")
     assert told.returncode == 0, told.stdout[-5_000:] + told.stderr[-5_000:]
 
 
