@@ -29,7 +29,7 @@ from dpwgan.table.schema import UnitColumn
 from dpwgan.table.source import choose_step
 from dpwgan.table.storage import cut_sizes
 from dpwgan.table.threads import map_in_order
-from dpwgan.table.units.distinct import find_alike, tell_apart
+from dpwgan.table.units.distinct import draw_near, find_alike, tell_apart
 from dpwgan.table.units.forms import count_kinds, fit_shares, list_forms, read_kinds
 from dpwgan.table.units.links import PairCells, choose_repeats, link_rows, list_order, put_in_order
 
@@ -44,7 +44,7 @@ _FEW_FOR_EACH, _FEW = 20, 1024
 _IN_VAIN = 1_000
 # Rows next to each other among which units take theirs.
 _NEAR = 4096
-# How often another row is tried for one that breaks a rule in its unit, from how many places to each side.
+# How often another row is tried for one that breaks a rule in its unit, from how many of its kind to each side.
 _TRIES, _NEAR_BY = 20, 64
 # Rows by which it is counted how many are of each kind, and in units of each size.
 _TO_COUNT = 1 << 14
@@ -191,17 +191,19 @@ class UnitSource:
             heads = order[starts + rng.integers(0, sizes)]
             cells = rows.select(self._shared)[np.repeat(heads, sizes)]
             frame, broken = self._encoder.put_cells(frame, cells, rng=rng)
+            of_kinds, by_kind = kinds[order].astype(np.int64) * len(order), np.argsort(kinds[order], kind="stable")
+            reach = _NEAR_BY * len(np.unique(kinds))
             for _ in range(_TRIES):
                 # Units that are given up for a row are mostly those of rare cells, whose rows differ most.
                 places = np.flatnonzero(broken)
                 if not len(places):
                     break
-                near = order[_find_near(kinds[order], places, rng=rng)]
+                near = order[draw_near(by_kind, of_kinds, places, reach=reach, rng=rng)]
                 others, wrong = self._encoder.put_cells(rows[near], cells[places], rng=rng)
                 taken, broken[places] = np.arange(len(order)), wrong
                 taken[places[~wrong]] = len(order) + np.flatnonzero(~wrong)
                 frame = pl.concat([frame, others])[taken]
-        if linked or self._shared:
+        if self._order and (linked or self._shared):
             moved = self._encoder.read_values(frame, self._order).get_columns()
             frame = frame[put_in_order(of_units, kinds[order], moved)]
         if self._unique:
@@ -260,17 +262,6 @@ class UnitSource:
         kinds = count_kinds(self._encoder.schema)
         for name, (bounds, told, shares) in zip(self._unit.linked, self._unit.links, strict=True):
             yield name, PairCells(bounds=bounds, told=told, kinds=kinds), np.array(shares)
-
-
-def _find_near(kinds: npt.NDArray[np.int32], places: Integers, *, rng: np.random.Generator) -> Integers:
-    """For some places another one near by, whose row is of the same kind. Shapes: (n,), (k,) to (k,)."""
-    order = np.argsort(kinds, kind="stable")
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(kinds))
-    first, last = (np.searchsorted(kinds[order], kinds[places] + own) for own in (0, 1))
-    near = rank[places] + rng.integers(-_NEAR_BY, _NEAR_BY + 1, len(places))
-    found: Integers = order[np.clip(near, first, last - 1)]
-    return found
 
 
 def _hand_out(kinds: npt.NDArray[np.int32], units: Integers, *, rng: np.random.Generator) -> Integers:

@@ -315,8 +315,8 @@ def test_a_column_of_one_cell_or_none_is_linked_to_no_avail():
 
 
 def test_links_are_released_once_or_left_out_when_a_run_is_killed(tmp_path):
-    asked: dict[str, Any] = {"specs": SPECS, "epsilon": 20.0, "frame": make_frame(150)}
-    asked |= {"method": "independent", "settings": {}}
+    asked: dict[str, Any] = {"frame": make_frame(150), "epsilon": 20.0, "method": "independent", "settings": {}}
+    asked["specs"] = SPECS
     _, whole = fit_through_kills(tmp_path / "whole", [], **asked)
     found = {}
     for kill in range(whole.moments[-1] - 3, whole.ticks[-1]):

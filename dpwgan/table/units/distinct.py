@@ -52,7 +52,7 @@ def tell_apart(keys: Integers, units: Integers, kinds: npt.NDArray[np.int32], *,
             break
         # By turns with any row, and with those that are themselves alike, as what one unit has twice others lack.
         pool = by_kind if turn % 2 else by_kind[alike[by_kind]]
-        others = _draw_near(pool, of_kinds, places, reach=_NEAR << turn // _TURNS, rng=rng)
+        others = draw_near(pool, of_kinds, places, reach=_NEAR << turn // _TURNS, rng=rng)
         cells = np.sort(units * width + own)
 
         def count(units: Integers, keys: Integers, cells: Integers = cells) -> Integers:
@@ -73,10 +73,13 @@ def tell_apart(keys: Integers, units: Integers, kinds: npt.NDArray[np.int32], *,
     return found
 
 
-def _draw_near(
+def draw_near(
     pool: Integers, of_kinds: Integers, places: Integers, *, reach: int, rng: np.random.Generator
 ) -> Integers:
-    """For each place one of its kind within reach, out of a pool that holds it and is sorted by kinds, then places."""
+    """For each place one of its kind within reach, out of a pool that holds it and is sorted by kinds, then places.
+
+    Shapes: `of_kinds` (n,), the kind of each place times n; (k,) places to (k,).
+    """
     own, kinds = of_kinds[pool] + pool, of_kinds[places]
     first = np.searchsorted(own, kinds + np.maximum(places - reach, 0))
     last = np.searchsorted(own, kinds + np.minimum(places + reach, len(of_kinds) - 1), "right")
