@@ -32,7 +32,6 @@ class CategoricalCodec(TrainedCodec):
         self.column = column
         self._tokens = pl.Series(column.tokens, dtype=pl.Enum(column.tokens))
         self._by_text = {token: code for code, token in enumerate(column.tokens)}
-        self._simplified = set(map(_simplify, column.tokens))
         self._by_number: dict[Decimal, int] = {}
         if column.integer:
             for code, token in enumerate(column.tokens):
@@ -47,6 +46,11 @@ class CategoricalCodec(TrainedCodec):
         return sorted(
             (number, code) for number, code in self._by_number.items() if column.tokens[code] not in column.missing
         )
+
+    @functools.cached_property
+    def _simplified(self) -> set[str]:
+        """The legal cells without blanks and capitals: for what is wrong alone, as lists may be long."""
+        return set(map(_simplify, self.column.tokens))
 
     def encode_distinct(self, cells: list[str]) -> tuple[EncodedCells, Mapping[str, Flags]]:
         """Finds (k,) codes."""
