@@ -43,7 +43,7 @@ class Entry:
     name: str
     type: Type | None = None
     description: str = ""
-    values: Sequence[str | int] | None = None
+    values: Sequence[str | int | float] | None = None
     true: Sequence[str] = ()
     false: Sequence[str] = ()
     minimum: Number | str | None = None
@@ -62,7 +62,8 @@ class Entry:
         optional = "" in (*self.missing, *true, *false, *(given or ()))
         # What means not available is no value, whatever a dictionary calls it as well.
         true, false = ([cell for cell in cells if cell not in nothing] for cells in (true, false))
-        values = [cell for cell in given or () if str(cell) not in nothing]
+        listed = (str(cell) if isinstance(cell, float) else cell for cell in given or ())
+        values = [cell for cell in listed if str(cell) not in nothing]
         keys: dict[str, Any] = {"type": kind, "description": self.description or (), **self.more}
         if self.type == "string":
             keys["uuid"] = True

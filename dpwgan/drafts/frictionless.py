@@ -72,7 +72,7 @@ def _read_field(field: Mapping[str, Any], *, schema: Mapping[str, Any], is_key: 
     if kind == "boolean":
         said.update(true=field.get("trueValues", ()), false=field.get("falseValues", ()))
     elif values is not None:
-        said.update(type="enum", values=[str(item) if isinstance(item, float) else item for item in values])
+        said.update(type="enum", values=values)
         said["more"] = {"ordered": True} if field.get("categoriesOrdered") else {}
     elif kind in _CALENDAR:
         pattern = _CALENDAR[kind] if style == "default" else None if style == "any" else str(style)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from dpwgan.drafts.entry import Entry, Source, Type, join_words, read_number
+from dpwgan.drafts.entry import Entry, Source, Type, choose_calendar, join_words, read_number
 
 Part = Mapping[str, Any]
 
@@ -21,11 +21,7 @@ _TYPES: dict[str, Type] = {
     "object": "text",
     "array": "text",
 }
-_CALENDAR: dict[str, tuple[Type, str]] = {
-    "date": ("date", "%Y-%m-%d"),
-    "date-time": ("datetime", "%Y-%m-%dT%H:%M:%SZ"),
-    "time": ("time", "%H:%M:%S"),
-}
+_CALENDAR = {"date": "%Y-%m-%d", "date-time": "%Y-%m-%dT%H:%M:%SZ", "time": "%H:%M:%S"}
 
 
 def recognise(source: Source) -> bool:
@@ -85,10 +81,10 @@ def _read_property(name: str, part: Part, *, is_needed: bool) -> Entry:
     kind = _TYPES.get(next(iter(types))) if len(types) == 1 else None
     values = [item for item in listed if item is not None]
     if values and not all(isinstance(item, bool) for item in values):
-        said["values"] = [str(item) if isinstance(item, float) else item for item in values]
-        return Entry(**said, type="enum")
+        return Entry(**said, type="enum", values=values)
     if kind == "enum" and style in _CALENDAR:
-        kind, said["format"] = _CALENDAR[style]
+        said["format"] = _CALENDAR[style]
+        kind = choose_calendar(said["format"])
     elif kind == "enum" and style is not None:
         kind = "string" if style == "uuid" else "text"
     elif kind == "integer":
