@@ -176,12 +176,12 @@ def test_units_have_as_many_rows_of_each_kind_as_the_tables_when_a_column_says_i
 
 def test_units_have_as_many_rows_of_a_kind_as_the_specs_say():
     frame = make_frame()
-    frame["role"] = np.where(frame.house.duplicated(), "other", "head")
+    # In three of ten houses nobody is the head: specs say what output has, and the table is not checked.
+    frame["role"] = np.where(frame.house.duplicated() | frame.house.str.endswith(("0", "3", "6")), "other", "head")
     specs = {**SPECS, "role": {"type": "enum", "values": ["spouse", "head", "other"]}}
     for of_kind, is_so in (({"head": 1, "spouse": [0, 1]}, True), ({}, False)):
         unit = {**NAMED["unit"], "kind": "role", "of_kind": of_kind}
-        # Noise of 350 units on each count, in 600: without a word some have no head but for a chance of 1e-9.
-        fitted = Synthesizer({**specs, "unit": unit}, 0.1, method="independent").fit(frame)
+        fitted = Synthesizer({**specs, "unit": unit}, 20.0, method="independent").fit(frame)
         for rows in (701, 1, 2) if is_so else (701,):
             out = fitted.sample(rows)
             heads, spouses = (out.role.eq(role).groupby(out.house).sum() for role in ("head", "spouse"))
