@@ -31,7 +31,8 @@ from dpwgan.table.storage import cut_sizes
 from dpwgan.table.threads import map_in_order
 from dpwgan.table.units.distinct import draw_near, find_alike, tell_apart
 from dpwgan.table.units.forms import count_kinds, fit_shares, list_forms, read_kinds
-from dpwgan.table.units.links import PairCells, choose_repeats, link_rows, list_order, put_in_order
+from dpwgan.table.units.links import PairCells, choose_repeats, link_rows, list_order, list_rows, put_in_order
+from dpwgan.table.units.unit_rules import PlacedRows
 
 Integers = npt.NDArray[np.int64]
 Form = tuple[int, ...]
@@ -40,12 +41,14 @@ Form = tuple[int, ...]
 _MOST_TURNS = 100
 # Where rows are left out for a condition, so many are drawn for each that is wanted, and so many at least.
 _FEW_FOR_EACH, _FEW = 20, 1024
-# A form of which so many units were made in vain is given up for others.
-_IN_VAIN = 1_000
+# A form of which so many units were made, and hardly one in so many keeps all rules, is given up for others.
+_IN_VAIN, _RARE = 1_000, 100
 # Rows next to each other among which units take theirs.
 _NEAR = 4096
 # How often another row is tried for one that breaks a rule in its unit, from how many of its kind to each side.
 _TRIES, _NEAR_BY = 20, 64
+# Rows change places with those of their own key where keys are fewer than one in so many rows.
+_FEW_KEYS = 64
 # Rows by which it is counted how many are of each kind, and in units of each size.
 _TO_COUNT = 1 << 14
 
@@ -81,6 +84,8 @@ class UnitSource:
         self._source, self._encoder = source, encoder
         self._shared, self._unique, self._unit = [*unit.shared], [*unit.unique], unit
         self._order, self._least_of_kinds = list_order(encoder.schema), list_forms(encoder.schema).min(axis=0)
+        # Rows are placed by what they have themselves: what units share is put into them after that.
+        self._rules, self._placing = encoder.make_unit_rules(), encoder.make_unit_rules(free_of=unit.shared)
         # Rows then change places whatever their keys are, and units with two alike are given up.
         self._links_keys = not {*unit.linked}.isdisjoint(unit.unique)
         # Rows to choose from: of few hardly two are alike.
@@ -128,9 +133,13 @@ class UnitSource:
         made: list[Integers] = []
         left, times_made, times_fine = units, Counter[Form](), Counter[Form]()
         for _ in range(_MOST_TURNS):
-            forms, of = np.unique(left, axis=0, return_inverse=True)
-            wanted, rows_of, rows_left = np.bincount(of.ravel()), forms.sum(axis=1), int(left.sum())
-            tried = rng.permutation(np.tile(np.sort(of.ravel()), self._count_times(rows_left)))
+            # Where rows must suit each other, other units as well: some take what those that are left cannot have.
+            others = units if self._rules and made else units[:0]
+            forms, of = np.unique(np.concatenate([left, others]), axis=0, return_inverse=True)
+            own, of_others = np.split(of.ravel(), [len(left)])
+            rows_of, wanted = forms.sum(axis=1), np.bincount(own, minlength=len(forms))
+            tried = np.append(np.tile(np.sort(own), self._count_times(int(left.sum()))), of_others)
+            tried = rng.permutation(tried)
             # By size, as rows are: those of small units are drawn for them.
             tried = tried[np.argsort(rows_of[tried], kind="stable")]
             sizes = rows_of[tried]
@@ -138,17 +147,19 @@ class UnitSource:
             draft = None
             frame, fine = self._put_together(rows, forms[tried], rng=rng)
             chosen = _choose(tried, fine, wanted=wanted, rng=rng)
-            parts.append(frame[_list_rows(sizes, chosen)])
+            parts.append(frame[list_rows(sizes, chosen)])
             made.append(sizes[chosen])
             times_made.update(map(tuple, forms[tried].tolist()))
             times_fine.update(map(tuple, forms[tried[fine]].tolist()))
             left = np.repeat(forms, wanted - np.bincount(tried[chosen], minlength=len(wanted)), axis=0)
-            vain = {form for form, times in times_made.items() if times >= _IN_VAIN and form not in times_fine}
-            left = _give_up(left, vain, [*times_fine], least=self._least_of_kinds, rng=rng)
+            vain = {form for form, times in times_made.items() if times >= max(_IN_VAIN, _RARE * times_fine[form])}
+            left = _give_up(
+                left, vain, [form for form in times_fine if form not in vain], least=self._least_of_kinds, rng=rng
+            )
             if not len(left):
                 drawn = np.concatenate(made)
                 order = rng.permutation(len(drawn))
-                together = pl.concat(parts)[_list_rows(drawn, order)]
+                together = pl.concat(parts)[list_rows(drawn, order)]
                 named = self._encoder.name_units(
                     together, drawn[order], first_unit=first_unit, first_record=first_record
                 )
@@ -168,7 +179,8 @@ class UnitSource:
         linked = self._unit.linked if self._unit.links else ()
         size = self._unit.size_column.name
         values = self._encoder.read_values(rows, [size, *self._shared, *self._order, *linked])
-        by = [size, *sorted(self._shared, key=lambda name: values.get_column(name).n_unique())]
+        shared = sorted(self._shared, key=lambda name: values.get_column(name).n_unique())
+        by = [size, *shared]
         order = values.select(pl.arg_sort_by(by, nulls_last=True, maintain_order=True)).to_series().to_numpy()
         kinds = read_kinds(rows, self._encoder.schema)
         order = order[_hand_out(kinds[order], units, rng=rng)]
@@ -181,9 +193,17 @@ class UnitSource:
             keys = rows.select(pl.struct(self._unique).rank("dense")).to_series().to_numpy()
             order = order[tell_apart(keys[order], of_units, kinds[order], rng=rng)]
         order = sort(order)
+        if self._placing:
+            heads = values[order[starts]].select(*shared, pl.Series("", rng.random(len(starts))))
+            near = heads.select(pl.arg_sort_by(heads.columns, nulls_last=True)).to_series().to_numpy()
+            seats, _ = self._find_seats(values[order], kinds[order].astype(np.int64))
+            order = sort(
+                order[self._see(rows[order], values[order], kinds[order]).place(of_units, seats, near, rng=rng)]
+            )
         if linked:
-            order = order[self._link(values[order], of_units, kinds[order], rng=rng)]
-            order = sort(order) if self._links_keys else order
+            seen = self._see(rows[order], values[order], kinds[order]) if self._placing else None
+            order = order[self._link(values[order], of_units, kinds[order], seen, rng=rng)]
+            order = sort(order) if self._links_keys or self._placing else order
         frame, broken = rows[order], np.zeros(len(order), np.bool_)
         if linked:
             frame = self._repeat(frame, values[order], of_units, kinds[order], rng=rng)
@@ -203,35 +223,58 @@ class UnitSource:
                 taken, broken[places] = np.arange(len(order)), wrong
                 taken[places[~wrong]] = len(order) + np.flatnonzero(~wrong)
                 frame = pl.concat([frame, others])[taken]
-        if self._order and (linked or self._shared):
+        if self._order and (linked or self._placing or self._shared):
             moved = self._encoder.read_values(frame, self._order).get_columns()
             frame = frame[put_in_order(of_units, kinds[order], moved)]
         if self._unique:
             keys = frame.select(pl.struct(self._unique).rank("dense")).to_series().to_numpy()
             broken |= find_alike(keys, of_units)
+        if self._rules:
+            broken |= self._rules.find_broken(self._rules.read_values(frame), of_units)
         return frame, ~np.logical_or.reduceat(broken, starts)
 
+    def _find_seats(self, values: pl.DataFrame, alike: Integers) -> tuple[Integers, Integers | None]:
+        """Which rows may stand for each other: those alike, if need be with the same key; and else keys that rise.
+
+        Shapes: (n,) each.
+        """
+        if not self._unique or self._links_keys:
+            return alike, None
+        none = np.zeros_like(alike)
+        by_key = put_in_order(none, none.astype(np.int32), [values.get_column(name) for name in self._unique])
+        keys = np.empty_like(by_key)
+        keys[by_key] = values[by_key].select(pl.struct(self._unique).rle_id()).to_series().to_numpy()
+        # Rows of other kinds must differ as well: only those with the same key are sure to.
+        if self._unit.kind_of_row not in (None, *self._unique) or len(np.unique(keys)) * _FEW_KEYS <= len(keys):
+            return alike * (keys.max() + 1) + keys, None
+        return alike, keys
+
+    def _see(self, rows: pl.DataFrame, values: pl.DataFrame, kinds: npt.NDArray[np.int32]) -> PlacedRows:
+        """Rows and their values, as rules between rows of a unit see them."""
+        by = [values.get_column(name) for name in self._order]
+        in_order = put_in_order(np.zeros(len(kinds), np.int64), kinds, by)
+        keys = rows.select(pl.struct(self._unique).rank("dense")).to_series().to_numpy() if self._unique else None
+        return PlacedRows(self._placing, self._placing.read_values(rows), in_order, keys)
+
     def _link(
-        self, values: pl.DataFrame, of_units: Integers, kinds: npt.NDArray[np.int32], *, rng: np.random.Generator
+        self,
+        values: pl.DataFrame,
+        of_units: Integers,
+        kinds: npt.NDArray[np.int32],
+        seen: PlacedRows | None,
+        *,
+        rng: np.random.Generator,
     ) -> Integers:
         """Which row each place takes, so that linked columns hang together. Rows lie in the order of units."""
-        unit, keys = self._unit, None
         # Rows stay with units as large as theirs.
-        alike = kinds * (np.int64(unit.max_rows) + 1) + np.bincount(of_units)[of_units]
+        alike = kinds * (np.int64(self._unit.max_rows) + 1) + np.bincount(of_units)[of_units]
+        alike, keys = self._find_seats(values, alike)
         columns = [
             (cells, cells.find_groups(values.get_column(name), kinds), shares)
             for name, cells, shares in self._list_links()
         ]
-        if self._unique and not self._links_keys:
-            by_key = put_in_order(
-                np.zeros_like(of_units), np.zeros_like(kinds), [values.get_column(name) for name in self._unique]
-            )
-            keys = np.empty_like(by_key)
-            keys[by_key] = values[by_key].select(pl.struct(self._unique).rle_id()).to_series().to_numpy()
-            if unit.kind_of_row not in (None, *self._unique):
-                # Rows of other kinds must differ as well: only those with the same key are sure to.
-                alike, keys = alike * (keys.max() + 1) + keys, None
-        return link_rows(columns, of_units, alike, keys, near=bool(self._shared), rng=rng)
+        count, near = None if seen is None else seen.count_broken, bool(self._shared)
+        return link_rows(columns, of_units, alike, keys, near=near, count_broken=count, rng=rng)
 
     def _repeat(
         self,
@@ -344,21 +387,24 @@ def _give_up(
         while rows_left:
             like = of_rows[min((rows for rows in of_rows if rows >= rows_left), default=max(of_rows))]
             taken = _cut(np.array(like[rng.integers(len(like))]), rows_left, least=least)
+            for _ in range(_TRIES):  # what is left of a form may itself have been made in vain
+                if tuple(taken.tolist()) not in vain:
+                    break
+                taken = _cut(np.array(like[rng.integers(len(like))]), rows_left, least=least, rng=rng)
             kept.append(tuple(taken.tolist()))
             rows_left -= int(taken.sum())
     return np.array(kept, np.int64).reshape(-1, units.shape[1])
 
 
-def _cut(form: Integers, rows: int, *, least: Integers) -> Integers:
-    """A form of so many rows at most, less rows of the kinds that have most beyond the least they may have."""
+def _cut(form: Integers, rows: int, *, least: Integers, rng: np.random.Generator | None = None) -> Integers:
+    """A form of so many rows at most, less rows of the kinds that have most beyond the least they may have.
+
+    With `rng` less any rows beyond these.
+    """
     form = form.copy()
     for _ in range(int(form.sum()) - rows):
-        form[(form - least).argmax()] -= 1
+        beyond = form - least
+        form[
+            beyond.argmax() if rng is None or not beyond.any() else rng.choice(np.repeat(np.arange(len(form)), beyond))
+        ] -= 1
     return form
-
-
-def _list_rows(sizes: Integers, units: Integers) -> Integers:
-    """The rows of some units, one unit after the other, where units lie one after the other."""
-    starts, own = np.cumsum(sizes) - sizes, sizes[units]
-    rows: Integers = np.repeat(starts[units] - (np.cumsum(own) - own), own) + np.arange(int(own.sum()))
-    return rows

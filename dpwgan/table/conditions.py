@@ -1,4 +1,7 @@
-"""SQL expressions on one row, as polars reads and evaluates them; what looks beyond its row is refused."""
+"""SQL expressions on one row, as polars reads and evaluates them; what looks beyond its row is refused.
+
+But for `previous.age` and `first.age`: cells of other rows of the row's unit, which the row is given with its own.
+"""
 
 import functools
 import io
@@ -43,6 +46,9 @@ _FUNCTIONS = {
 _NARROW = _FUNCTIONS["TemporalExpr"] - {"ToString"} | {"LenChars", "LenBytes", "Find"}
 # A time moved by an interval.
 _MOVE = {"TemporalExpr": "OffsetBy"}
+OTHER_ROWS = ("previous", "first")
+"""What other rows of a row's unit are called: the one before it, which the first one lacks, and the first one."""
+
 _ROUNDING = 1e-13
 _MIXED = "compares or combines columns and constants of kinds that do not go together"
 _NUMBER = "is a number, as an enum of whole numbers is: compare it with one without quotes"
@@ -65,10 +71,12 @@ class RowExpression:
     `opaque` are the columns in anything but comparisons of columns and constants joined by AND, OR, NOT and IS NULL.
     `sides` are the two sides of each comparison, `equations` those of each that may ask for both to be the same, or
     nearly (`ABS(a - b) <= 1`: what is near 0, and 0). `texts` are columns and the texts that they may or may not be.
+    `others` are the columns that it reads of `OTHER_ROWS`, by the name of the row.
     """
 
     node: Any = field(repr=False)
     columns: tuple[str, ...]
+    others: tuple[tuple[str, str], ...]
     comparisons: tuple[tuple[str, str, float], ...]
     opaque: frozenset[str]
     sides: tuple[tuple[pl.Expr, pl.Expr], ...] = field(repr=False)
@@ -87,7 +95,16 @@ class RowExpression:
         Two sides of a comparison are equal where they differ by no more than rounding to doubles does, which is less
         than 1e-13 of the numbers that they are computed from: cents add up as cents do.
         """
-        return _make_expression(self, tuple((name, types[name]) for name in self.columns))
+        return _make_expression(self, tuple((name, types[name]) for name in (*self.columns, *self._rows)))
+
+    @property
+    def _rows(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(row for row, _ in self.others))
+
+    def list_types(self, types: Mapping[str, pl.DataType]) -> dict[str, pl.DataType]:
+        """The types of what it reads, where columns have these: of another row all in one."""
+        of_rows = {row: pl.Struct({name: types[name] for own, name in self.others if own == row}) for row in self._rows}
+        return {**{name: types[name] for name in self.columns}, **of_rows}
 
 
 def double_one(values: pl.DataFrame) -> pl.DataFrame:
@@ -118,6 +135,7 @@ def read_sql(text: str) -> RowExpression:
     return RowExpression(
         node=node,
         columns=tuple(dict.fromkeys(reader.columns)),
+        others=tuple(dict.fromkeys(reader.others)),
         comparisons=tuple(reader.comparisons),
         opaque=frozenset(reader.opaque),
         sides=tuple((_deserialize(left), _deserialize(right)) for left, right in reader.sides),
@@ -160,9 +178,10 @@ def _spell_out(node: Any) -> Any:
 
 
 def find_type(expression: RowExpression, types: Mapping[str, pl.DataType]) -> pl.DataType:
-    """The type of its values on rows of these types. Raises: ConditionError if it cannot have one."""
-    columns = {name: [None, _PROBES.get(kind)] for name, kind in types.items()}
-    probe = pl.DataFrame(columns, schema=dict(types)) if types else pl.DataFrame([1, 2])
+    """The type of its values where columns are of these types. Raises: ConditionError if it cannot have one."""
+    read = expression.list_types(types)
+    columns = {name: [None, _PROBES.get(kind)] for name, kind in read.items()}
+    probe = pl.DataFrame(columns, schema=read) if read else pl.DataFrame([1, 2])
     try:
         for sides in reversed(expression.sides):  # what is inside of others first
             _check_kinds(sides, [probe.select(side.alias("")).dtypes[0] for side in sides])
@@ -268,6 +287,13 @@ def _name(function: Any) -> tuple[Any, Any]:
     return name, next(iter(which)) if isinstance(which, dict) else which
 
 
+def _find_other(function: Any, inputs: Sequence[Any]) -> tuple[str, str] | None:
+    """Which of `OTHER_ROWS` a function reads, and which column of it, if it is that."""
+    _, which = _name(function)
+    row = inputs[0].get("Column") if which == "FieldByName" else None
+    return (row, function["StructExpr"][which]) if row in OTHER_ROWS else None
+
+
 def _write(expression: pl.Expr) -> Any:
     """Its node, which alone says in full what polars has read."""
     with warnings.catch_warnings():
@@ -284,6 +310,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self.columns: list[str] = []
+        self.others: list[tuple[str, str]] = []
         self.comparisons: list[tuple[str, str, float]] = []
         self.opaque: set[str] = set()
         self.sides: list[tuple[Any, Any]] = []
@@ -317,6 +344,10 @@ class _Reader:
 
     def _read_function(self, function: Any, inputs: list[Any]) -> None:
         name, which = _name(function)
+        other = _find_other(function, inputs)
+        if other is not None:
+            self.others.append(other)
+            return
         known = _FUNCTIONS.get(name, set())
         if which not in known and "" not in known:
             raise ConditionError("has a function that is not one of a single row's values, or is not known here")
@@ -325,9 +356,10 @@ class _Reader:
         self.read(*inputs, plain=name == "Boolean" and which in _LOGIC)
 
     def _read_texts(self, side: Any, constants: Any) -> None:
-        if "Column" in side:
-            listed = _list_constants(constants)
-            self.texts.extend((side["Column"], text) for text in listed if isinstance(text, str))
+        content = side.get("Function", {"function": "", "input": []})
+        _, column = _find_other(content["function"], content["input"]) or ("", side.get("Column"))
+        if column is not None:
+            self.texts.extend((column, text) for text in _list_constants(constants) if isinstance(text, str))
 
     def _read_pair(self, operation: str, sides: list[Any]) -> None:
         if operation in MIRRORED and any(_is_null(side) for side in sides):

@@ -29,6 +29,7 @@ from dpwgan.table.schema import (
 from dpwgan.table.source import Piece
 from dpwgan.table.storage import allocate, cut, let_go, move_up
 from dpwgan.table.threads import map_in_order
+from dpwgan.table.units.unit_rules import UnitRules
 
 # Rows that are turned from columns at a time.
 _BLOCK = 512
@@ -350,6 +351,17 @@ class TableEncoder:
         """The trained columns without whose cells a column's say nothing, itself among them if it is trained."""
         names = self._derived[name].sources if name in self._derived else (name,)
         return tuple(dict.fromkeys(source for own in names for source in (own, *self._trained[own].sources)))
+
+    def make_unit_rules(self, *, free_of: Iterable[str] = ()) -> UnitRules:
+        """The rules between rows of a unit; none of those that read what hangs on some columns."""
+        texts = () if self.schema.unit is None else self.schema.unit.rules
+        without = {*free_of}
+
+        def is_free(text: str) -> bool:
+            read = UnitRules([text], self._readable).columns
+            return without.isdisjoint(source for name in read for source in self._list_sources(name))
+
+        return UnitRules([*filter(is_free, texts)], self._readable)
 
     def add_rule(self, rule: Rule) -> RuleBook:
         """The rules of the specs and one more."""

@@ -88,12 +88,17 @@ class RuleBook:
         return ~is_listed if rule.allowed else is_listed
 
 
-def read_condition(text: str, schema: Schema) -> RowExpression:
-    """Reads a condition on a row of the schema's columns. Raises: ConditionError."""
+def read_condition(text: str, schema: Schema, *, of_unit: bool = False) -> RowExpression:
+    """Reads a condition on a row of the schema's columns, or with `of_unit` on rows of one unit.
+
+    Raises: ConditionError.
+    """
     condition = read_sql(text)
-    if not condition.columns:
+    if not condition.columns and not condition.others:
         raise ConditionError(_NO_COLUMN)
-    if _find_type(condition, schema) != pl.Boolean:
+    if of_unit and not condition.others:
+        raise ConditionError("reads one row by itself, as the rules between columns do: write it there")
+    if _find_type(condition, schema, of_unit=of_unit) != pl.Boolean:
         raise ConditionError("is no condition: it is neither true nor false")
     return condition
 
@@ -113,9 +118,13 @@ def read_derivation(text: str, sources: Schema) -> tuple[tuple[str, ...], Kind]:
     return expression.columns, "real"
 
 
-def _find_type(expression: RowExpression, schema: Schema) -> pl.DataType:
+def _find_type(expression: RowExpression, schema: Schema, *, of_unit: bool = False) -> pl.DataType:
     """As `find_type`. Raises: ConditionError as well where a column is compared with a text that it never has."""
-    found = find_type(expression, {name: get_value_type(name, schema) for name in expression.columns})
+    if expression.others and not of_unit:
+        row, name = expression.others[0]
+        raise ConditionError(f"reads another row ({row}.{name}), which only the 'rules' of a unit can")
+    names = dict.fromkeys((*expression.columns, *(name for _, name in expression.others)))
+    found = find_type(expression, {name: get_value_type(name, schema) for name in names})
     for name, text in expression.texts:
         column = schema.by_name[name]
         # A list that was found in a table may lack what the specs' author knows of.

@@ -507,9 +507,9 @@ class UnitColumn(IdentifierColumn, kind="unit"):
     Its cells are text that is compared to the letter; none may be empty. Where it is `written`, rows of the output are
     put together into units with fresh names. `shared` columns have one cell in all rows of a unit, and no two rows of
     one are alike in all `unique` columns, if there are any; rows are told apart by `kind_of_row`, if a column of
-    categories says it, and `of_kind` has how many of some kinds a unit has at least and at most. `sizes` are the shares
-    of units with so many rows of each kind (`dpwgan.table.units.forms.list_forms`): released numbers, none before they
-    are, or where each unit has one row.
+    categories says it, and `of_kind` has how many of some kinds a unit has at least and at most. `rules` are conditions
+    that rows of the output keep beside others of their unit. `sizes` are the shares of units with so many rows of each
+    kind (`dpwgan.table.units.forms.list_forms`): released numbers, none before they are, or where units have one row.
     `linked` are columns in which rows of a unit hang together, and `links`, once they are released, of each of them the
     bounds of its groups, how many of them are told apart, and the shares of pairs
     (`dpwgan.table.units.links.PairCells`).
@@ -522,6 +522,7 @@ class UnitColumn(IdentifierColumn, kind="unit"):
     kind_of_row: str | None = None
     of_kind: tuple[tuple[str, int, int], ...] = ()
     linked: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
     sizes: tuple[float, ...] = ()
     links: tuple[tuple[tuple[float, ...] | tuple[str, ...], int, tuple[float, ...]], ...] = ()
 

@@ -342,7 +342,7 @@ def test_specs_say_what_may_be_linked(tmp_path):
     for linked in (["wave"], ["sex"], ["person"], ["nothing"]):
         with pytest.raises(SpecsError, match="'linked' names"):
             Synthesizer({**SPECS, "unit": {**SPECS["unit"], "linked": linked}}, 1.0)
-    with pytest.raises(SpecsError, match="needs rows of the output"):
+    with pytest.raises(SpecsError, match="the output names no units"):
         Synthesizer(
             {
                 **SPECS,
@@ -352,7 +352,7 @@ def test_specs_say_what_may_be_linked(tmp_path):
             },
             1.0,
         )
-    with pytest.raises(SpecsError, match="nothing 'linked'"):
+    with pytest.raises(SpecsError, match="nothing is 'linked'"):
         Synthesizer({**SPECS, "unit": {"column": "person", "max_rows": 1, "linked": ["pay"]}}, 1.0)
     document = tmp_path / "specs.json"
     document.write_text(json.dumps({**SPECS, "unit": {**SPECS["unit"], "linked": []}}))

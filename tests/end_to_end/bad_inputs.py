@@ -460,6 +460,12 @@ CASES: tuple[Case, ...] = (
         78,
         specs(unit={"column": "member", "max_rows": 1, "linked": ["age"]}, member={"type": "integer", "uuid": True}),
     ),
+    refuse(
+        "a rule between rows of units that come in no order",
+        78,
+        specs(unit={**two_rows("member"), "rules": ["previous.age < age"]}, member={"type": "integer", "uuid": True}),
+    ),
+    refuse("a rule on another row, among those between columns", 78, specs(rules=["previous.age < age"])),
     refuse("a layout's label is no column", 78, specs(layout=layout("z"))),
     refuse("a pixel listed as well", 78, specs(layout=layout("age"), p3={"type": "enum", "count": 2})),
     refuse("a column named twice", 78, specs_text('{"age": {}, "age": {}}')),

@@ -19,7 +19,7 @@ from dpwgan.table.specs.keys import LAYOUT, UNIT, Keys
 from dpwgan.table.specs.layout import expand_layout, refuse_layout
 from dpwgan.table.specs.problems import Problems
 from dpwgan.table.specs.rules import add_rules
-from dpwgan.table.specs.unit import check_unit, take_unit
+from dpwgan.table.specs.unit import check_unit, check_unit_rules, take_unit
 
 
 def read_specs(path: Path | str, *, codebook: Path | str | None = None) -> Schema:
@@ -153,5 +153,8 @@ def survey_specs(
     waived = tuple(name for name, given in keys.items() if given.waives_range)
     schema = Schema(columns=ordered, sha256=sha256, layout=None if problems.found else layout, waived=waived)
     schema = add_rules(schema, rules, problems, folder=folder or Path()) if rules else schema
+    if unit is not None and not problems.found:
+        with problems.gathered():
+            check_unit_rules(unit, schema)
     # Behind the rules, which cannot read it.
     return replace(schema, columns=(*schema.columns, unit.size_column)) if unit and unit.has_sizes else schema

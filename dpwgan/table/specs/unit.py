@@ -8,12 +8,15 @@ from typing import Any
 
 from dpwgan.errors import quote, say_both
 from dpwgan.table.calendar import CalendarColumn, LaterColumn
+from dpwgan.table.conditions import OTHER_ROWS, ConditionError
+from dpwgan.table.rules import read_condition
 from dpwgan.table.schema import (
     CategoricalColumn,
     Column,
     HigherColumn,
     IdentifierColumn,
     NumericColumn,
+    Schema,
     TrainedColumn,
     UndiscoveredColumn,
     UnitColumn,
@@ -50,12 +53,12 @@ def take_unit(
             "trained: leave it out of the list"
         )
     kind, of_kind = columns[UNIT].get("kind"), columns[UNIT].get("of_kind", {})
-    unique, linked = (tuple(columns[UNIT].get(key, ())) for key in ("unique", "linked"))
-    told = (*([kind] if kind else []), *of_unit, *unique, *linked)
+    unique, linked, rules = (tuple(columns[UNIT].get(key, ())) for key in ("unique", "linked", "rules"))
+    told = (*([kind] if kind else []), *of_unit, *unique, *linked, *rules)
     if told and not own.get("uuid"):
         raise refuse_unit(
-            f"what is said of {quote(told[0])} ('of', 'kind', 'unique' or 'linked') needs rows of the output that have "
-            f'its name in common: list {quote(name)} with "uuid": true'
+            f"'of', 'kind', 'unique', 'linked' and 'rules' say how rows of one unit go together in the output "
+            f'({quote(told[0])}), and the output names no units: list {quote(name)} with "uuid": true'
         )
     for column in shared:
         keys = columns[column]
@@ -79,6 +82,7 @@ def take_unit(
             (name, *map(int, rows if isinstance(rows, list) else (rows, rows))) for name, rows in of_kind.items()
         ),
         linked=linked,
+        rules=rules,
     )
     size = unit.size_column.name
     if unit.has_sizes and size in columns:
@@ -105,8 +109,8 @@ def check_unit(unit: UnitColumn, columns: Mapping[str, Column]) -> None:
                 f'its \'linked\' names {quote(name)}, which must be a column that is trained, not "of": "unit", not '
                 "'kind', and, but for dates, not among 'unique'"
             )
-    if unit.linked and unit.max_rows == 1:
-        raise refuse_unit("it has one row, so that there is nothing 'linked' in it")
+    if (unit.linked or unit.rules) and unit.max_rows == 1:
+        raise refuse_unit("it has one row, so that nothing is 'linked' in it and no 'rules' hold between rows")
     if unit.unique and most < unit.max_rows:
         raise refuse_unit(
             f"its 'unique' columns have {most:.0f} different rows, and it is to keep {unit.max_rows}: lower 'max_rows'"
@@ -135,6 +139,23 @@ def check_unit(unit: UnitColumn, columns: Mapping[str, Column]) -> None:
         )
     if not forms:
         raise refuse_unit(f"no unit of at most {rows} rows has as many of each kind as its 'of_kind' says")
+
+
+def check_unit_rules(unit: UnitColumn, schema: Schema) -> None:
+    """Makes sure that rules between rows of a unit can be read, and that there is a row before. Raises: SpecsError."""
+    for number, text in enumerate(unit.rules, start=1):
+        try:
+            condition = read_condition(text, schema, of_unit=True)
+        except ConditionError as error:
+            raise refuse_unit(f"its rule {number}, {quote(text)}, {error}") from None
+        for name in {*condition.columns} & {*OTHER_ROWS}:
+            raise refuse_unit(f"its rule {number} reads a column {quote(name)}, as another row is called: rename it")
+    moments = (name for name in unit.linked if isinstance(schema.by_name[name], CalendarColumn))
+    if unit.rules and not (unit.kind_of_row or unit.unique or any(moments)):
+        raise refuse_unit(
+            "its 'rules' speak of the row before, and nothing says which that is: no 'kind', no 'unique' columns, and "
+            "no 'linked' date or time"
+        )
 
 
 def _count_cells(column: Column) -> float:

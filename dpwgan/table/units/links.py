@@ -11,7 +11,7 @@ Source: Metropolis et al. 1953 (exchanges by their odds); Deming and Stephan 194
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,6 +25,7 @@ from dpwgan.table.units.distinct import Flags, Integers
 from dpwgan.table.units.units import Codes
 
 Floats = npt.NDArray[np.float64]
+CountBroken = Callable[[Integers, Integers, Integers], Integers]
 Bounds = tuple[float, ...] | tuple[str, ...]
 """Of values in an order where groups begin, but for the first; of others the most frequent ones."""
 
@@ -44,8 +45,6 @@ _RATE, _MOST_WEIGHT, _LEAST_COUNT = 0.1, 8.0, 0.5
 _TIMES_REPEATED = 4
 # Where units share columns rows stay among those of so many units side by side: further off these have other cells.
 _NEAR = 64
-# Rows change places with those of their own key where keys are fewer than one in so many rows.
-_FEW = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,6 +178,13 @@ def put_in_order(of_units: Integers, kinds: Codes, by: Sequence[pl.Series]) -> I
     return order
 
 
+def list_rows(sizes: Integers, units: Integers) -> Integers:
+    """The rows of some units, one unit after the other, where units of these sizes lie one after the other."""
+    starts, own = np.cumsum(sizes) - sizes, sizes[units]
+    rows: Integers = np.repeat(starts[units] - (np.cumsum(own) - own), own) + np.arange(int(own.sum()))
+    return rows
+
+
 def _find_equal(values: pl.Series, earlier: Integers, later: Integers) -> Flags:
     """Which pairs of rows have equal values. Shapes: (n,), (m,) each, to (m,)."""
     equal: Flags = (values[earlier] == values[later]).fill_null(False).to_numpy()
@@ -249,28 +255,32 @@ def link_rows(
     keys: Integers | None,
     *,
     near: bool,
+    count_broken: CountBroken | None = None,
     rng: np.random.Generator,
 ) -> Integers:
-    """Which row each place takes so that pairs of rows fall into cells as they should.
+    """Which row each place takes so that pairs of rows fall into cells as they should, and few rows break a rule.
 
     Of each column its cells, the group of each row, and the share of each cell among all of the same kinds. Rows lie
     unit after unit, in an order that stays: rows change places with those that are `alike`, and so that `keys` go on
-    rising among these where there are any. `near`: whether rows are to stay near by.
+    rising among these where there are any. `near`: whether rows are to stay near by. With `count_broken` no exchange is
+    made after which more rows break a rule, and each after which fewer do.
     Shapes: (n,) each but shares, (cells,), to (n,).
     """
     seats = _Seats(of_units)
     weights = [_Weights(*column, seats=seats) for column in columns]
-    if keys is not None and len(np.unique(keys)) * _FEW <= len(keys):
-        alike, keys = alike * np.int64(keys.max() + 1) + keys, None
     if near:
         alike = alike * len(of_units) + (np.cumsum(seats.in_unit == 0) - 1) // _NEAR
     alike = np.unique(alike, return_inverse=True)[1]
     rows = np.arange(len(of_units))
-    best, found = np.inf, rows.copy()
+    best: tuple[float, float] = (np.inf, np.inf)
+    found = rows.copy()
+    broken = np.zeros(len(seats.sizes), np.int64)
+    if count_broken is not None:
+        broken = count_broken(rows, seats.sizes, np.arange(len(broken)))
     of_moments = any(cells.of_moments for cells, _, _ in columns)
     for turn in range(_TURNS * (TURNS_OF_MOMENTS if of_moments else 1)):
         if turn % _EVERY == 0:
-            error = sum(own.set_right(rows) for own in weights)
+            error = int(broken.sum()), sum(own.set_right(rows) for own in weights)
             if error < best:
                 best, found = error, rows.copy()
         by = weights[turn // 2 % len(weights)].whichever_kind[rows] if turn % 2 else None
@@ -283,6 +293,17 @@ def link_rows(
         for weight in weights:
             gain += weight.weigh(rows, of_first, first, second) + weight.weigh(rows, of_second, second, first)
         taken = np.log1p(-rng.random(len(gain))) < gain
+        if count_broken is not None:
+            before = broken[of_first] + broken[of_second]
+            asked = np.flatnonzero((before > 0) | taken)
+            swapped, units = rows.copy(), np.concatenate([of_first[asked], of_second[asked]])
+            swapped[first[asked]], swapped[second[asked]] = rows[second[asked]], rows[first[asked]]
+            after = count_broken(swapped, seats.sizes, units)
+            more = after[: len(asked)] + after[len(asked) :] - before[asked]
+            fine = (more < 0) | (taken[asked] & (more == 0))
+            taken[:] = False
+            taken[asked[fine]] = True
+            broken[units[np.tile(fine, 2)]] = after[np.tile(fine, 2)]
         first, second = first[taken], second[taken]
         rows[first], rows[second] = rows[second], rows[first]
     return found
