@@ -20,7 +20,7 @@ from dpwgan.table.workers import Numbers
 from tests.critic.tables import flat, make_encoded, make_parts, make_plan, make_steps
 
 FALSE_ALARM = 1e-6
-RECORDS, TRIALS = 120, 600
+RECORDS, TRIALS = 120, 400
 Floats = npt.NDArray[np.float64]
 
 
@@ -120,7 +120,7 @@ def test_steps_have_the_distribution_of_one_worker_when_rows_are_shared_out(size
 def test_broken_twin_is_told_apart_when_noise_or_rows_are_wrong(monkeypatch, rig, noise_of):
     draw = NoiseSource.draw_normal_numbers
     monkeypatch.setattr(NoiseSource, "draw_normal_numbers", lambda *what, **more: noise_of * draw(*what, **more))
-    assert min(p_values(Rig(4, **rig).draw())) < FALSE_ALARM
+    assert min(p_values(Rig(2, **rig).draw())) < FALSE_ALARM
 
 
 def test_sum_is_that_of_all_rows_when_every_row_is_in_the_batch():

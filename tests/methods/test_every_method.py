@@ -63,8 +63,10 @@ CASES = [
     or (method in OF_IMAGES if table == "images" else is_short(variant) and (table == "one row" or method != "dp-wgan"))
 ]
 FORMAL = [name for name in VARIANTS if not name.endswith("published") and name != "loss-noise-gan"]
-SHIPPED = [
-    (variant, table)
+# With charges of every kind at epsilons of every size; what an epsilon does to charges, no method changes.
+SHIPPED = [("dp-wgan, queries", "every kind", epsilon) for epsilon in (0.05, 30.0)]
+SHIPPED += [
+    (variant, table, 1.0)
     for variant in FORMAL
     if variant != "ron-gauss, laplace"
     for table in ("every kind", "images")
@@ -171,7 +173,7 @@ def test_no_guarantee_is_opened_when_a_method_has_none(variant):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 10.0, 100.0])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 100.0])
 @pytest.mark.parametrize("relation", list(NeighboringRelation))
 @pytest.mark.parametrize("method", METHODS)
 def test_claim_is_no_more_than_was_asked_for_when_a_method_is_planned(method, relation, epsilon):
@@ -192,9 +194,8 @@ def test_claim_is_no_more_than_was_asked_for_when_a_method_is_planned(method, re
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("variant", "table"), SHIPPED)
+@pytest.mark.parametrize(("variant", "table", "epsilon"), SHIPPED)
 @pytest.mark.parametrize("relation", list(NeighboringRelation))
-@pytest.mark.parametrize("epsilon", [0.05, 1.0, 30.0])
 def test_total_is_that_of_other_formulas_when_accounted_by_moments(variant, table, relation, epsilon):
     """Releases and steps as they are without any setting but the variant's own, by Renyi divergences added up anew."""
     method, own = VARIANTS[variant]

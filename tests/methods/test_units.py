@@ -24,7 +24,7 @@ from tests.methods.test_every_method import FORMAL
 from tests.privacy.charges import get_epsilon
 from tests.rows import make_run
 
-ROWS = [1, 2, 5, 20]
+ROWS = [1, 20]
 # Whatever releases more than steps of a critic.
 COUNTING = [name for name in FORMAL if not name.endswith("none") and VARIANTS[name][0] not in ("dp-gan", "dp-critic")]
 

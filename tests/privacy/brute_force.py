@@ -7,7 +7,7 @@ from scipy import special
 class Line:
     """A fine grid on which densities of mixtures of normal laws with one stddev are integrated."""
 
-    def __init__(self, *, stddev, reach, points=400_001):
+    def __init__(self, *, stddev, reach, points=40_001):
         self.stddev = stddev
         self.x = np.linspace(-reach, reach, points)
         self.step = self.x[1] - self.x[0]

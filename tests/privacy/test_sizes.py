@@ -1,5 +1,6 @@
 """What one unit moves of the histogram of units: every neighbour there is, and what a histogram of rows would move."""
 
+import functools
 import math
 
 import numpy as np
@@ -24,8 +25,8 @@ OTHERS = ["aab", "b", "a", "a", "bbb", "ab"]
 KINDS = {"type": "enum", "values": ["a", "b"]}
 
 
-def count_units(rows, most, *, kind):
-    """The histogram of units, each of which has rows of these kinds; those in capitals a rule drops, ? is no kind."""
+@functools.cache
+def read_schema(most, *, kind):
     unit = {"column": "name", "max_rows": most, **({"kind": "role"} if kind else {})}
     specs = {
         "unit": unit,
@@ -34,7 +35,12 @@ def count_units(rows, most, *, kind):
         "gone": {"type": "enum", "count": 2},
     }
     specs["rules"] = [{"sql": "gone = 0", "violations": "drop"}]
-    schema = parse_specs(specs, sha256="0" * 64)
+    return parse_specs(specs, sha256="0" * 64)
+
+
+def count_units(rows, most, *, kind):
+    """The histogram of units, each of which has rows of these kinds; those in capitals a rule drops, ? is no kind."""
+    schema = read_schema(most, kind=kind)
     names = [str(place) for place, own in enumerate(rows) for _ in own]
     kinds = "".join(rows)
     cells = {"name": names, "role": list(kinds.lower()), "gone": [str(int(cell.isupper())) for cell in kinds]}
@@ -49,6 +55,7 @@ def count_rows(rows, most, *, kind):
     return counts * forms.sum(axis=1), forms
 
 
+@functools.cache
 def find_most_moved(count, most, *, kind):
     """The most that a unit moves the counts, in L1: taken out, or with any other rows."""
     others = [*OTHERS, "a" * 25]

@@ -10,7 +10,7 @@ from dpwgan.privacy.mechanisms import exponential as exponential_module
 from dpwgan.privacy.mechanisms.exponential import LEAST_EPSILON, _draw, _uniform_below, select_by_exponential_mechanism
 
 FALSE_ALARM = 1e-6
-DRAWS = 20_000
+DRAWS = 10_000
 SCORES = np.array([3.0, 0.0, 2.5, 2.5, -1.0, 3.5])
 SENSITIVITY, EPSILON = 0.7, 1.9
 

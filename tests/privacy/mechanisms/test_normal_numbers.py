@@ -1,6 +1,7 @@
 """The noise of a step: normal, independent, fresh, of the stddev asked for, on both paths."""
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -94,9 +95,23 @@ def turn_words(
     return make_in_cluster(drawn, shape=[size], stddev=1.0)
 
 
+@functools.cache
+def compile_cluster(*shape: int, stddev: float) -> Callable[[tf.Tensor], tf.Tensor]:
+    made: Callable[[tf.Tensor], tf.Tensor] = tf.function(
+        lambda drawn: make_normal_numbers(drawn, shape=shape, stddev=stddev), jit_compile=True
+    )
+    return made
+
+
+@pytest.fixture(autouse=True, scope="module")
+def let_go_of_clusters() -> Iterator[None]:
+    """Before TensorFlow is gone."""
+    yield
+    compile_cluster.cache_clear()
+
+
 def make_in_cluster(words: npt.NDArray[np.uint32], *, shape: Sequence[int], stddev: float) -> npt.NDArray[np.float32]:
-    make = tf.function(lambda drawn: make_normal_numbers(drawn, shape=shape, stddev=stddev), jit_compile=True)
-    made: npt.NDArray[np.float32] = make(tf.constant(words)).numpy()
+    made: npt.NDArray[np.float32] = compile_cluster(*shape, stddev=stddev)(tf.constant(words)).numpy()
     return made
 
 
