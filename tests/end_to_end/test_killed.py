@@ -1,4 +1,7 @@
-"""Real processes and a real SIGKILL: the run goes on, and its claim is that of a run that was left alone."""
+"""Real processes and a real SIGKILL: the run goes on, and its claim is that of a run that was left alone.
+
+At every moment it is killed in tests/app/test_resume.py.
+"""
 
 import csv
 import signal
@@ -50,11 +53,9 @@ def run(folder: Path, *arguments: str, before: tuple[str, ...] = (RUN,)) -> int:
     [
         # The first write is the empty journal, then come two charges and a release for each round.
         pytest.param(QUERIES, "journal", 1, {}, id="before-the-first-release"),
-        pytest.param(QUERIES, "round-2", 0, {"query selections": 1, "query answers": 1}, id="in-a-round"),
         pytest.param(
             *(QUERIES, "comparisons", 0, {"comparison selections": 2, "comparison answers": 2}), id="in-a-comparison"
         ),
-        pytest.param(QUERIES, "model", 0, {}, id="after-the-last-release"),
         pytest.param(CRITIC, "critic-steps", 5, {"critic steps": 1}, id="in-a-critic-step"),
     ],
 )
