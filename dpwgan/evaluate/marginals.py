@@ -16,8 +16,6 @@ SETS = 100
 MOST_LISTED = 1 << 22
 """Sets of a size, to draw from a list of all; of more, as images of 785 columns have, sets are drawn one by one."""
 
-_DENSE_CELLS = 1 << 20  # a marginal of more cells is counted over the cells that occur
-
 Sets = dict[int, list[tuple[int, ...]]]
 
 
@@ -48,7 +46,7 @@ def measure_overlap(real: ComparedTable, synthetic: ComparedTable, columns: Sequ
     """
     cells = int(np.prod([real.columns[column].cells for column in columns], dtype=np.float64))
     ours, theirs = count_cells(real, columns), count_cells(synthetic, columns)
-    if cells > _DENSE_CELLS:
+    if cells > len(ours) + len(theirs):  # then it is counted over the cells that occur
         both, seen = pd.factorize(np.concatenate([ours, theirs]))
         cells, ours, theirs = len(seen), both[: len(ours)], both[len(ours) :]
     return float(np.minimum(_share(ours, cells), _share(theirs, cells)).sum())
