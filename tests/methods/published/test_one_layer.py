@@ -1,3 +1,4 @@
+import functools
 import itertools
 import math
 import secrets
@@ -124,6 +125,7 @@ def _hard_tables():
     yield np.vstack([common, [first]]), np.array([first, second], dtype=np.int32)
 
 
+@functools.cache
 def _moves(regularization):
     """How far the weights of the hard tables move, as shares of the sensitivity: zeroed out, and replaced."""
     zeroed, replaced = 0.0, 0.0
