@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.critic import private_step
+from dpwgan.critic.device import compile_step
 from dpwgan.critic.private_step import FusedStep, Replicas
 from tests.critic.test_private_step import make_step
 
@@ -45,19 +46,26 @@ def make(devices: list[str], kind: type[Replicas] = Replicas) -> FusedStep:
     return step
 
 
-def find_devices(step: FusedStep) -> list[str]:
-    """Finds the devices on which sums are computed: those of matrix products; "" is the one that is there anyway."""
-    rows, cells = tf.constant(BATCHES["many"]), step._read(tf.range(50))
-    operations = tf.function(step.clipped_sums).get_concrete_function(rows, cells).graph.get_operations()
-    return sorted({operation.device[-5:] for operation in operations if operation.type == "MatMul"})
+class Sums:
+    """What a step sums up of rows and of generated ones, traced once."""
 
+    def __init__(self, step: FusedStep) -> None:
+        self._step, self._cells = step, step._read(tf.range(50))
+        cells = tuple(tf.TensorSpec.from_tensor(part) for part in self._cells)
+        signature = [tf.TensorSpec([None], tf.int64), cells]
+        self._sum = compile_step(step.clipped_sums, input_signature=signature)
 
-def add_up(step: FusedStep, rows: npt.NDArray[np.int64]) -> list[float]:
-    """Gives the noisy sums of rows and the sums of generated ones, one after the other."""
-    noise = np.random.default_rng(5).normal(0.0, STDDEV, step._plan.critic_weights).astype(np.float32)
-    sums, fake = tf.function(step.clipped_sums)(tf.constant(rows), step._read(tf.range(50)))
-    noisy = [total + part for total, part in zip(sums, step.make_noise(tf.constant(noise)), strict=True)]
-    return [float(value) for total in (*noisy, *fake) for value in total.numpy().ravel()]
+    def find_devices(self) -> list[str]:
+        """The devices on which sums are computed: those of matrix products; "" is the one that is there anyway."""
+        operations = self._sum.get_concrete_function().graph.get_operations()
+        return sorted({operation.device[-5:] for operation in operations if operation.type == "MatMul"})
+
+    def add_up(self, rows: npt.NDArray[np.int64]) -> list[float]:
+        """Gives the noisy sums of rows and the sums of generated ones, one after the other."""
+        noise = np.random.default_rng(5).normal(0.0, STDDEV, self._step._plan.critic_weights).astype(np.float32)
+        sums, fake = self._sum(tf.constant(rows), self._cells)
+        noisy = [total + part for total, part in zip(sums, self._step.make_noise(tf.constant(noise)), strict=True)]
+        return [float(value) for total in (*noisy, *fake) for value in total.numpy().ravel()]
 
 
 def main() -> None:
@@ -68,10 +76,11 @@ def main() -> None:
     both = [device.name for device in tf.config.list_logical_devices(kind)]
     steps = {"one": make(both[:1]), "two": make(both), "twin": make(both, NoisyParts)}
     found: dict[str, Any] = {"both": [name[-5:] for name in both]}
-    found["devices"] = {name: find_devices(step) for name, step in steps.items()}
+    traced = {name: Sums(step) for name, step in steps.items()}
+    found["devices"] = {name: sums.find_devices() for name, sums in traced.items()}
     found["at once"] = {name: step.most_at_once for name, step in steps.items()}
     for batch, rows in BATCHES.items():
-        found[batch] = {name: add_up(step, rows) for name, step in steps.items()}
+        found[batch] = {name: sums.add_up(rows) for name, sums in traced.items()}
     for name in ("one", "two"):
         for _ in range(3):
             steps[name](BATCHES["many"], learning_rate=0.01)

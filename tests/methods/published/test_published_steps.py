@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from dpwgan.critic.device import compile_step
 from dpwgan.methods.published.published_steps import BOUND_SHARE, LossNoiseSteps, clip_losses
 from tests.critic.games import make_networks
 from tests.critic.tables import flat
@@ -26,7 +27,7 @@ def test_gradients_are_the_same_bits_when_noise_is_added_to_the_loss(kind):
     steps, networks = make_steps(kind), make_networks(kind)
     inputs, labels = networks.draw(8), networks.draw_labels(8)
 
-    @tf.function
+    @compile_step
     def differentiate(bound: tf.Tensor, noise: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
         return steps.differentiate_noisy_loss(inputs, labels, bound=bound, noise=noise)
 
