@@ -170,7 +170,7 @@ def fit_embedding(points: Points, *, components: int) -> Embedding:
       the same.
     """
     if components < 1:
-        raise UsageError("dimensions and smoothing must be above 0")
+        raise UsageError("--dimensions must be at least 1")
     flat = points.spread_out()
     mean = flat.mean(axis=0)
     centred = flat - mean
