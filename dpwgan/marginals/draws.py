@@ -1,6 +1,7 @@
 """Draws from many distributions at once: by a point in each, on one scale for all of them."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,8 @@ import numpy.typing as npt
 
 Integers = npt.NDArray[np.int64]
 
-# So many times odds of rows are set right by what each kind should have.
-_TURNS = 20
+# So many times odds of rows are set right by what each kind should have, and weights by what each group should.
+_TURNS, _SWEEPS, _LEAST_SHARE = 20, 30, 1e-6
 # What a lift is at least, and one over it at most; and what is expected at least, in counts, to be divided by.
 _LEAST_LIFT, _LEAST_COUNT = 1e-2, 1e-3
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
@@ -80,6 +81,24 @@ def trade_cells(
     traded = cells.copy()
     traded[rising] = cells[had[(np.cumsum(counts) - counts)[drawn[rising]] + ranks % counts[drawn[rising]]]]
     return traded
+
+
+def weigh_rows(
+    groups: npt.NDArray[np.integer[Any]], shares: Mapping[int, npt.NDArray[np.float64]], *, most: float = math.inf
+) -> npt.NDArray[np.float64]:
+    """Weights with which rows have these shares of some attributes' groups, nearly; they add up to 1.
+
+    None is more than about so many times the mean. Shapes: (n, attributes) groups, each of the shares (its groups,).
+    Source: Deming and Stephan 1940 (raking).
+    """
+    weights = np.full(len(groups), 1.0 / len(groups))
+    for _ in range(_SWEEPS):
+        for attribute, own in shares.items():
+            held = np.bincount(groups[:, attribute], weights, minlength=len(own))
+            weights *= (own / np.maximum(held, _LEAST_SHARE))[groups[:, attribute]]
+        weights = np.minimum(weights, most * weights.mean())
+        weights /= weights.sum()
+    return weights
 
 
 class SystematicDraws:

@@ -68,9 +68,9 @@ def fit_odds(likelihoods: Floats, first_odds: Floats) -> Floats:
 
 
 def take_likelihoods(evidence: Floats) -> tuple[Floats, Floats]:
-    """Likelihoods of kinds over that of the likeliest, and its logarithm. Shapes: (m, k) to the like and (m,)."""
-    most = evidence.max(axis=1)
-    return np.exp(evidence - most[:, np.newaxis]), most
+    """Likelihoods of kinds over that of the likeliest, and its logarithm. Shapes: (..., k) to the like and (...,)."""
+    most = evidence.max(axis=-1)
+    return np.exp(evidence - most[..., np.newaxis]), most
 
 
 def take_posterior(
@@ -104,17 +104,17 @@ def take_posterior(
     odds = fit_odds(likelihoods, first_odds)
     found = Posterior(*np.empty((3, len(noisy))))
     for rows in chunks:
-        for whole, part in zip(found, _mix(hold(rows), odds), strict=True):
+        for whole, part in zip(found, mix(hold(rows), odds), strict=True):
             whole[rows] = part
     return found
 
 
-def _mix(kinds: Posterior, odds: Floats) -> Posterior:
-    """What counts are that are of one of several kinds. Shapes: (m, k), (k,) odds, to (m,)."""
+def mix(kinds: Posterior, odds: Floats) -> Posterior:
+    """What counts are that are of one of several kinds. Shapes: (..., k), (k,) odds, to (...,)."""
     likelihoods, most = take_likelihoods(kinds.evidence)
     parts = likelihoods * odds
-    sums = parts.sum(axis=1)
-    parts /= sums[:, np.newaxis]
-    means = np.sum(parts * kinds.means, axis=1)
-    variances = np.sum(parts * (kinds.variances + np.square(kinds.means - means[:, np.newaxis])), axis=1)
+    sums = parts.sum(axis=-1)
+    parts /= sums[..., np.newaxis]
+    means = np.sum(parts * kinds.means, axis=-1)
+    variances = np.sum(parts * (kinds.variances + np.square(kinds.means - means[..., np.newaxis])), axis=-1)
     return Posterior(means, variances, np.log(sums) + most)

@@ -14,13 +14,14 @@ import numpy.typing as npt
 
 from dpwgan.marginals.answers.measurements import MeasuredMarginals
 from dpwgan.marginals.answers.views import Views
+from dpwgan.marginals.draws import weigh_rows
 from dpwgan.marginals.groups import Marginal
 from dpwgan.marginals.loss import Codes, Probabilities, Sums
 
 Floats = npt.NDArray[np.float64]
 
-# Sweeps over the attributes when rows are weighted, and the most that a row weighs: of the mean weight.
-_SWEEPS, _MOST_WEIGHT = 10, 20.0
+# What a public row weighs over the mean, at most.
+_MOST_WEIGHT = 20.0
 # It is believed where answers and it agree by so many stddevs of the answers' noise, and where it explains this share
 # of what they say beyond noise.
 _STDDEVS, _LEAST_EXPLAINED = 3.0, 0.5
@@ -62,7 +63,7 @@ class PublicPrior:
 
         layout = views.own
         self._groups, self._views, self._layout, self._stddev = groups, views, layout, stddev
-        self._weights = _weigh(groups, one_ways)
+        self._weights = weigh_rows(groups, dict(enumerate(one_ways)), most=_MOST_WEIGHT)
         rows, attributes = groups.shape
         places = (groups.astype(np.int64) + np.asarray(layout.starts[:attributes])).ravel()
         hot = sparse.csr_matrix((np.ones(rows * attributes), places, np.arange(rows + 1) * attributes))
@@ -143,15 +144,3 @@ class PublicPrior:
                 loss.add(pair, pairs[cells], stddev=stddevs[cells])
             self._loss = key, loss
         return [self._loss[1]]
-
-
-def _weigh(groups: npt.NDArray[np.integer[Any]], one_ways: Sequence[Floats]) -> Floats:
-    """Weights of the rows with which they have the released one-ways, nearly; they add up to 1."""
-    weights = np.full(len(groups), 1.0 / len(groups))
-    for _ in range(_SWEEPS):
-        for attribute, shares in enumerate(one_ways):
-            held = np.bincount(groups[:, attribute], weights, minlength=len(shares))
-            weights *= (shares / np.maximum(held, _LEAST_PROBABILITY))[groups[:, attribute]]
-        weights = np.minimum(weights, _MOST_WEIGHT * weights.mean())
-        weights /= weights.sum()
-    return weights

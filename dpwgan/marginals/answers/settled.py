@@ -8,7 +8,7 @@ Privacy: post-processing of released counts.
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.marginals.fitted_prior import Posterior, fit_odds, hold_against, take_likelihoods
+from dpwgan.marginals.fitted_prior import Posterior, fit_odds, hold_against, mix, take_likelihoods
 
 Counts = npt.NDArray[np.float64]
 
@@ -39,7 +39,6 @@ def _draw(noisy: Counts, expected: Counts, cells: Posterior, *, stddev: float) -
     expected = np.maximum(expected, _LEAST_COUNT)
     held, shares = expected.sum(axis=1, keepdims=True), expected.sum(axis=0) / expected.sum()
     likely = np.log(_OWN * expected / held + (1.0 - _OWN) * shares)
-    width = noisy.shape[1]
 
     def settle(beside: float) -> Posterior:
         """What rows hold that have all but this part in one column."""
@@ -54,14 +53,7 @@ def _draw(noisy: Counts, expected: Counts, cells: Posterior, *, stddev: float) -
         return Posterior(off.means + odds * apart, variances, off.evidence.sum(axis=1) + most + np.log(sums))
 
     kinds = [cells._replace(evidence=cells.evidence.sum(axis=1)), *map(settle, _BESIDE)]
-    likelihoods, most = take_likelihoods(np.stack([kind.evidence for kind in kinds], axis=1))
-    parts = likelihoods * fit_odds(likelihoods, _FIRST_ODDS)
-    sums = parts.sum(axis=1, keepdims=True)
-    weights = [part[:, np.newaxis] for part in (parts / sums).T]
-    means = np.sum([own * kind.means for own, kind in zip(weights, kinds, strict=True)], axis=0)
-    variances = np.sum(
-        [own * (kind.variances + np.square(kind.means - means)) for own, kind in zip(weights, kinds, strict=True)],
-        axis=0,
-    )
-    evidence = (np.log(sums) + most[:, np.newaxis]) / width
-    return Posterior(means, variances, np.broadcast_to(evidence, noisy.shape))
+    means, variances, evidence = (np.stack(parts, axis=-1) for parts in zip(*kinds, strict=True))
+    odds_of_kinds = fit_odds(take_likelihoods(evidence)[0], _FIRST_ODDS)
+    found = mix(Posterior(means, variances, evidence[:, np.newaxis]), odds_of_kinds)
+    return found._replace(evidence=np.broadcast_to(found.evidence / noisy.shape[1], noisy.shape))

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.marginals.answers.zeros import Zeros, join
-from dpwgan.marginals.draws import SystematicDraws
+from dpwgan.marginals.draws import SystematicDraws, weigh_rows
 from dpwgan.marginals.fit.absence import Absence
 from dpwgan.marginals.groups import Edge, GroupLayout
 
@@ -26,7 +26,6 @@ _JITTER = 0.02
 
 # How many records are drawn for each that is kept, where what is left out for rules would move shares.
 _SPARE = 4
-_SWEEPS = 30
 
 
 class Forest:
@@ -101,25 +100,11 @@ def draw_first_codes(
     if ruled:
         # In the order of their values, so that shares of groups are off by rounding alone.
         order = np.lexsort(values[:, sorted(ruled)].T)
-        ends = np.cumsum(_weigh_records(values, one_ways, sorted(ruled))[order])
+        ends = np.cumsum(weigh_rows(values, {attribute: one_ways[attribute] for attribute in sorted(ruled)})[order])
         points = (np.arange(codes) + rng.random()) * (ends[-1] / codes)
         logits = logits[order[np.minimum(np.searchsorted(ends, points), drawn - 1)]]
     logits += np.float32(_JITTER) * rng.standard_normal(logits.shape, dtype=np.float32)
     return logits
-
-
-def _weigh_records(values: npt.NDArray[np.int64], one_ways: Sequence[Floats], attributes: Sequence[int]) -> Floats:
-    """Weights with which records have the shares of some attributes. Shapes: (n, attributes) values, (n,) weights.
-
-    Source: Deming and Stephan 1940 (raking).
-    """
-    weights = np.ones(len(values))
-    for _ in range(_SWEEPS):
-        for attribute in attributes:
-            groups, shares = values[:, attribute], one_ways[attribute]
-            held = np.bincount(groups, weights, minlength=len(shares)) / weights.sum()
-            weights *= (shares / np.maximum(held, _LEAST_PROBABILITY))[groups]
-    return weights
 
 
 def _leave_out(
