@@ -166,8 +166,8 @@ class UnitSource:
                 self._encoder.validate(named)
                 return named
         raise SpecsError(
-            "Hardly a unit that is put together keeps the rules between columns of units and others, or has no rows "
-            'alike in its "unique" columns: mark fewer columns as "of": "unit", or leave a rule out.'
+            'Hardly a unit that is put together keeps all rules, and has no rows alike in its "unique" columns: mark '
+            'fewer columns as "of": "unit", or leave a rule out.'
         )
 
     def _put_together(
@@ -194,12 +194,7 @@ class UnitSource:
             order = order[tell_apart(keys[order], of_units, kinds[order], rng=rng)]
         order = sort(order)
         if self._placing:
-            heads = values[order[starts]].select(*shared, pl.Series("", rng.random(len(starts))))
-            near = heads.select(pl.arg_sort_by(heads.columns, nulls_last=True)).to_series().to_numpy()
-            seats, _ = self._find_seats(values[order], kinds[order].astype(np.int64))
-            order = sort(
-                order[self._see(rows[order], values[order], kinds[order]).place(of_units, seats, near, rng=rng)]
-            )
+            order = sort(order[self._place(rows[order], values[order], of_units, kinds[order], shared, rng=rng)])
         if linked:
             seen = self._see(rows[order], values[order], kinds[order]) if self._placing else None
             order = order[self._link(values[order], of_units, kinds[order], seen, rng=rng)]
@@ -211,18 +206,7 @@ class UnitSource:
             heads = order[starts + rng.integers(0, sizes)]
             cells = rows.select(self._shared)[np.repeat(heads, sizes)]
             frame, broken = self._encoder.put_cells(frame, cells, rng=rng)
-            of_kinds, by_kind = kinds[order].astype(np.int64) * len(order), np.argsort(kinds[order], kind="stable")
-            reach = _NEAR_BY * len(np.unique(kinds))
-            for _ in range(_TRIES):
-                # Units that are given up for a row are mostly those of rare cells, whose rows differ most.
-                places = np.flatnonzero(broken)
-                if not len(places):
-                    break
-                near = order[draw_near(by_kind, of_kinds, places, reach=reach, rng=rng)]
-                others, wrong = self._encoder.put_cells(rows[near], cells[places], rng=rng)
-                taken, broken[places] = np.arange(len(order)), wrong
-                taken[places[~wrong]] = len(order) + np.flatnonzero(~wrong)
-                frame = pl.concat([frame, others])[taken]
+            frame, broken = self._give_way(rows[order], frame, broken, cells, kinds[order], rng=rng)
         if self._order and (linked or self._placing or self._shared):
             moved = self._encoder.read_values(frame, self._order).get_columns()
             frame = frame[put_in_order(of_units, kinds[order], moved)]
@@ -232,6 +216,34 @@ class UnitSource:
         if self._rules:
             broken |= self._rules.find_broken(self._rules.read_values(frame), of_units)
         return frame, ~np.logical_or.reduceat(broken, starts)
+
+    def _give_way(
+        self,
+        rows: pl.DataFrame,
+        frame: pl.DataFrame,
+        broken: npt.NDArray[np.bool_],
+        cells: pl.DataFrame,
+        kinds: npt.NDArray[np.int32],
+        *,
+        rng: np.random.Generator,
+    ) -> tuple[pl.DataFrame, npt.NDArray[np.bool_]]:
+        """The frame with other rows near by for those that break a rule with their unit's cells; and which still do.
+
+        Units that are given up for a row are mostly those of rare cells, whose rows differ most.
+        Shapes: (n,) each.
+        """
+        of_kinds, by_kind = kinds.astype(np.int64) * len(kinds), np.argsort(kinds, kind="stable")
+        reach = _NEAR_BY * len(np.unique(kinds))
+        for _ in range(_TRIES):
+            places = np.flatnonzero(broken)
+            if not len(places):
+                break
+            near = draw_near(by_kind, of_kinds, places, reach=reach, rng=rng)
+            others, wrong = self._encoder.put_cells(rows[near], cells[places], rng=rng)
+            taken, broken[places] = np.arange(len(kinds)), wrong
+            taken[places[~wrong]] = len(kinds) + np.flatnonzero(~wrong)
+            frame = pl.concat([frame, others])[taken]
+        return frame, broken
 
     def _find_seats(self, values: pl.DataFrame, alike: Integers) -> tuple[Integers, Integers | None]:
         """Which rows may stand for each other: those alike, if need be with the same key; and else keys that rise.
@@ -248,6 +260,23 @@ class UnitSource:
         if self._unit.kind_of_row not in (None, *self._unique) or len(np.unique(keys)) * _FEW_KEYS <= len(keys):
             return alike * (keys.max() + 1) + keys, None
         return alike, keys
+
+    def _place(
+        self,
+        rows: pl.DataFrame,
+        values: pl.DataFrame,
+        of_units: Integers,
+        kinds: npt.NDArray[np.int32],
+        shared: Sequence[str],
+        *,
+        rng: np.random.Generator,
+    ) -> Integers:
+        """Which row each place takes, so that few rows break a rule beside others. They lie in the order of units."""
+        firsts = np.flatnonzero(np.append(True, of_units[1:] != of_units[:-1]))
+        heads = values[firsts].select(*shared, pl.Series("", rng.random(len(firsts))))
+        near = heads.select(pl.arg_sort_by(heads.columns, nulls_last=True)).to_series().to_numpy()
+        seats, _ = self._find_seats(values, kinds.astype(np.int64))
+        return self._see(rows, values, kinds).place(of_units, seats, near, rng=rng)
 
     def _see(self, rows: pl.DataFrame, values: pl.DataFrame, kinds: npt.NDArray[np.int32]) -> PlacedRows:
         """Rows and their values, as rules between rows of a unit see them."""

@@ -94,5 +94,5 @@ def test_children_are_younger_than_the_head_of_their_house_and_what_units_share_
 
 def test_what_no_unit_can_keep_is_refused(monkeypatch):
     monkeypatch.setattr(together, "_MOST_TURNS", 2)
-    with pytest.raises(SpecsError, match=r"Hardly a unit .* keeps the rules"):
+    with pytest.raises(SpecsError, match=r"Hardly a unit .* keeps all rules"):
         fit({"rules": ["first.ward <> first.ward"]}).sample(500)
