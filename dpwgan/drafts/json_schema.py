@@ -42,8 +42,10 @@ def _find_row(root: Part) -> Part:
     return _follow(row["items"], root) if isinstance(row.get("items"), Mapping) else row
 
 
-def _follow(part: Part, root: Part) -> Part:
-    """A part of the schema, with what it refers to within the same file."""
+def _follow(part: Part | bool, root: Part) -> Part:
+    """A part of the schema, with what it refers to within the same file; `true` says nothing of what it is."""
+    if isinstance(part, bool):
+        return {}
     if not str(part.get("$ref", "")).startswith("#/"):
         return part
     found: Any = root
@@ -52,7 +54,7 @@ def _follow(part: Part, root: Part) -> Part:
     return {**_follow(found, root), **{key: value for key, value in part.items() if key != "$ref"}}
 
 
-def _merge(part: Part, root: Part) -> dict[str, Any]:
+def _merge(part: Part | bool, root: Part) -> dict[str, Any]:
     """A property with what its one alternative beside null says, or a list of those that are one value each."""
     merged = dict(_follow(part, root))
     for key in ("allOf", "anyOf", "oneOf"):

@@ -84,6 +84,7 @@ _AMOUNT = re.compile(r"[<>~]?\(?[+-]?[$€£ ]*[+-]?[0-9][0-9., '\xa0\u202f]*([%
 _LIMIT = re.compile(r"[<>≤≥]=? ?[0-9]+([.][0-9]+)?|[0-9]+([.][0-9]+)? ?\+|[^0-9]+")
 """How laboratories write what is too little or too much to be measured, and surveys the oldest: 90+; and words."""
 _MOST_LIMITS = 5
+_WITHOUT_NAME = re.compile(r"(Unnamed: \d+)?")
 # Fractions of a second by their digits, and with the point.
 _FRACTIONS = {0: "", 4: ".%3f", 7: ".%f"}
 
@@ -105,7 +106,8 @@ def fill_from_rows(
             raise DataError("some rows have nothing in any cell: take them out, or all columns would be optional")
         for column in frame.get_columns():
             cells.setdefault(column.name, set()).update(column.unique().to_list())
-    named = {**draft, **{name: {"type": None} for name in cells if name not in draft}}
+    untold = {name: {"type": "drop" if _WITHOUT_NAME.fullmatch(name) else None} for name in cells if name not in draft}
+    named = {**draft, **untold}
     most = min(MOST_CATEGORIES, max(_SURELY_LISTED, rows // 10))
     filled = {
         name: _fill(named[name], cells[name], most=most, rows=rows, is_code=_is_named_code(name))
@@ -119,6 +121,10 @@ def fill_from_rows(
     }
     waived = [name for name in filled if filled[name] != named[name]]
     for name in cells.keys() - {*left}:
+        if named[name]["type"] == "drop":
+            if name in untold:
+                why[name] = "a column without a name, as pandas writes its index: left out"
+            continue
         is_told = named[name]["type"] is not None
         numbers = _read_numbers(cells[name])
         if len(numbers) > _FEWEST_PARTS and math.isclose(2 * float(numbers[-1]), sums[name], rel_tol=1e-9):

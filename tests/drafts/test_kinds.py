@@ -305,6 +305,11 @@ def test_json_schema_that_refers_to_itself_is_refused():
         draft_specs(b'{"properties": {"a": {"$ref": "#/properties/a"}}}')
 
 
+def test_property_of_a_json_schema_that_may_be_anything_is_left_open():
+    _, specs = draft_specs(b'{"properties": {"a": true, "b": {"type": "boolean", "allOf": [true]}}, "required": ["b"]}')
+    assert specs == {"a": {"type": None, "optional": True}, "b": {"type": "boolean"}}
+
+
 def test_order_of_categories_of_frictionless_is_said():
     field = {"name": "pain", "type": "string", "categories": ["none", "some", "much"], "categoriesOrdered": True}
     _, specs = draft_specs(json.dumps({"fields": [field]}).encode())

@@ -32,6 +32,16 @@ def test_table_without_a_dictionary_is_described_by_its_rows_when_asked():
     }
 
 
+@pytest.mark.parametrize("name", ["", "Unnamed: 0"])
+def test_column_without_a_name_is_left_out_and_named(name):
+    specs, waived, why = fill_from_rows({}, [pl.DataFrame({name: ["0", "1"], "age": ["3", "7"]})])
+    assert specs[name] == {"type": "drop"}
+    assert waived == ["age"]
+    assert "without a name" in why[name]
+    specs, _, why = fill_from_rows({name: {"type": "drop"}}, [pl.DataFrame({name: ["0", "1"]})])
+    assert (specs, why) == ({name: {"type": "drop"}}, {})
+
+
 @pytest.mark.parametrize(
     ("cells", "found"),
     [
