@@ -48,6 +48,7 @@ START_SECONDS = 0.9
 SECONDS_A_CELL = 2e-7
 # And to have a row hang together with others of its unit.
 SECONDS_A_LINKED_ROW = 3e-5
+_TIMES_WITH_RULES = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,11 +92,13 @@ class RunPlan:
     def seconds(self) -> float:
         """Estimate of the time that the run takes on two cores, from its start to the claim."""
         cells = self.shape.records * len(self.schema.columns)
-        names = () if self.schema.unit is None else self.schema.unit.linked
+        names, rules = ((), ()) if self.schema.unit is None else (self.schema.unit.linked, self.schema.unit.rules)
         of_moments = any(isinstance(self.schema.by_name[name], CalendarColumn) for name in names)
         # Few units are put together of half a chunk of rows, which is one core's work.
         rows = max(self.shape.records, choose_step(len(self.schema.columns)))
         linked = rows * (TURNS_OF_MOMENTS if of_moments else bool(names))
+        # Rows are placed one by one, broken rules counted in each turn, and some units made anew.
+        linked = _TIMES_WITH_RULES * linked + rows if rules else linked
         return START_SECONDS + cells * SECONDS_A_CELL + linked * SECONDS_A_LINKED_ROW + self.plan.cost.seconds
 
     def plan_memory(self, asked: int | None) -> "MemoryPlan":

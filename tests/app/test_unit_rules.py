@@ -92,6 +92,13 @@ def test_children_are_younger_than_the_head_of_their_house_and_what_units_share_
         assert rules or younger.mean() < 0.9
 
 
+def test_rules_between_rows_are_planned_with_their_time():
+    unruled = {key: value for key, value in STAYS["unit"].items() if key != "rules"}
+    units = ({**STAYS["unit"], "linked": ["ward"]}, STAYS["unit"], unruled)
+    plans = [Synthesizer({**STAYS, "unit": unit}, 1.0, method="independent").plan(records=9_000) for unit in units]
+    assert plans[0].seconds > plans[1].seconds > plans[2].seconds
+
+
 def test_what_no_unit_can_keep_is_refused(monkeypatch):
     monkeypatch.setattr(together, "_MOST_TURNS", 2)
     with pytest.raises(SpecsError, match=r"Hardly a unit .* keeps all rules"):
