@@ -257,6 +257,11 @@ def test_a_table_that_grew_is_refused():
             {**NAMED, "role": ROLE},
             "rule 1, .* kinds that do not go",
         ),
+        (
+            {**UNIT, "unique": ["role"], "rules": ["previous.age < first"]},
+            {**NAMED, "role": ROLE, "first": AGE},
+            "rule 1 reads a column 'first', as another row is called: rename it",
+        ),
         ({**UNIT, "rules": ["previous.age < age"]}, NAMED, "'rules' speak of the row before, and nothing says which"),
         ({**UNIT, "max_rows": 1, "rules": ["previous.age < age"]}, NAMED, "one row, .* no 'rules' hold between rows"),
         ({**UNIT, "kind": "role", "of_kind": {"0": [1]}}, NAMED, "'of_kind' .* must have at least 2"),
