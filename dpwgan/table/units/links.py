@@ -26,6 +26,7 @@ from dpwgan.table.units.units import Codes
 
 Floats = npt.NDArray[np.float64]
 CountBroken = Callable[[Integers, Integers, Integers], Integers]
+"""How many rows of some units break a rule: of the row in each place, the size of each unit, and which units."""
 Bounds = tuple[float, ...] | tuple[str, ...]
 """Of values in an order where groups begin, but for the first; of others the most frequent ones."""
 
@@ -294,19 +295,39 @@ def link_rows(
             gain += weight.weigh(rows, of_first, first, second) + weight.weigh(rows, of_second, second, first)
         taken = np.log1p(-rng.random(len(gain))) < gain
         if count_broken is not None:
-            before = broken[of_first] + broken[of_second]
-            asked = np.flatnonzero((before > 0) | taken)
-            swapped, units = rows.copy(), np.concatenate([of_first[asked], of_second[asked]])
-            swapped[first[asked]], swapped[second[asked]] = rows[second[asked]], rows[first[asked]]
-            after = count_broken(swapped, seats.sizes, units)
-            more = after[: len(asked)] + after[len(asked) :] - before[asked]
-            fine = (more < 0) | (taken[asked] & (more == 0))
-            taken[:] = False
-            taken[asked[fine]] = True
-            broken[units[np.tile(fine, 2)]] = after[np.tile(fine, 2)]
+            units = np.stack([of_first, of_second])
+            taken = _keep_rules(rows, first, second, units, taken, broken, seats=seats, count_broken=count_broken)
         first, second = first[taken], second[taken]
         rows[first], rows[second] = rows[second], rows[first]
     return found
+
+
+def _keep_rules(
+    rows: Integers,
+    first: Integers,
+    second: Integers,
+    units: Integers,
+    taken: Flags,
+    broken: Integers,
+    *,
+    seats: "_Seats",
+    count_broken: CountBroken,
+) -> Flags:
+    """Which exchanges are made: of those taken the ones that break no more rules, and all that break fewer.
+
+    How many rows of each unit are `broken` is set right. Shapes: (n,) rows, (m,) each but units, (2, m), and broken.
+    """
+    before = broken[units].sum(axis=0)
+    asked = np.flatnonzero((before > 0) | taken)
+    swapped = rows.copy()
+    swapped[first[asked]], swapped[second[asked]] = rows[second[asked]], rows[first[asked]]
+    after = count_broken(swapped, seats.sizes, units[:, asked].ravel()).reshape(2, -1)
+    more = after.sum(axis=0) - before[asked]
+    fine = (more < 0) | (taken[asked] & (more == 0))
+    made = np.zeros_like(taken)
+    made[asked[fine]] = True
+    broken[units[:, asked[fine]]] = after[:, fine]
+    return made
 
 
 class _Seats:
