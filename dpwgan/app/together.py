@@ -37,8 +37,8 @@ from dpwgan.table.units.unit_rules import PlacedRows
 Integers = npt.NDArray[np.int64]
 Form = tuple[int, ...]
 
-# How often units are made of other rows where rules are broken.
-_MOST_TURNS = 100
+# How often units are made of other rows where rules are broken, and how often without a single one that keeps all.
+_MOST_TURNS, _MOST_IN_VAIN = 100, 5
 # Where rows are left out for a condition, so many are drawn for each that is wanted, and so many at least.
 _FEW_FOR_EACH, _FEW = 20, 1024
 # A form of which so many units were made, and hardly one in so many keeps all rules, is given up for others.
@@ -132,7 +132,9 @@ class UnitSource:
         parts: list[pl.DataFrame] = []
         made: list[Integers] = []
         left, times_made, times_fine = units, Counter[Form](), Counter[Form]()
-        for _ in range(_MOST_TURNS):
+        for turn in range(_MOST_TURNS):
+            if turn == _MOST_IN_VAIN and not times_fine:
+                break
             # Where rows must suit each other, other units as well: some take what those that are left cannot have.
             others = units if self._rules and made else units[:0]
             forms, of = np.unique(np.concatenate([left, others]), axis=0, return_inverse=True)

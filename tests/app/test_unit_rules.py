@@ -101,6 +101,11 @@ def test_rules_between_rows_are_planned_with_their_time():
 
 
 def test_what_no_unit_can_keep_is_refused(monkeypatch):
-    monkeypatch.setattr(together, "_MOST_TURNS", 2)
+    tried = []
+    put_together = together.UnitSource._put_together
+    monkeypatch.setattr(
+        together.UnitSource, "_put_together", lambda *rows, rng: tried.append(1) or put_together(*rows, rng=rng)
+    )
     with pytest.raises(SpecsError, match=r"Hardly a unit .* keeps all rules"):
         fit({"rules": ["first.ward <> first.ward"]}).sample(500)
+    assert len(tried) == 5
