@@ -219,7 +219,10 @@ def test_rows_of_a_unit_have_the_same_day_as_often_as_the_tables(repeats, monkey
     assert not ((out.drug == "new") & (out.day < "2021-01-01")).any()
     left = pd.to_datetime(out.left, errors="coerce") - pd.to_datetime(out.day)
     assert left.isna().mean() == pytest.approx(0.1, abs=0.05)  # stddev .007
-    assert left.dt.days.value_counts(normalize=True).head(6).min() > 0.1
+    # Of fourteen runs .114 to .160 (stddev .012), in all .992 and more.
+    nights = left.dt.days.value_counts(normalize=True)
+    assert nights.reindex(range(6)).min() > 0.03
+    assert nights.reindex(range(6)).sum() > 0.9
 
 
 def test_no_row_takes_a_moment_that_is_told_since_another(monkeypatch):
