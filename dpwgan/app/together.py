@@ -192,11 +192,16 @@ class UnitSource:
             return order[put_in_order(of_units, kinds[order], by)]
 
         if self._unique:
-            keys = rows.select(pl.struct(self._unique).rank("dense")).to_series().to_numpy()
-            order = order[tell_apart(keys[order], of_units, kinds[order], rng=rng)]
+            order = order[tell_apart(self._find_keys(rows)[order], of_units, kinds[order], rng=rng)]
         order = sort(order)
         if self._placing:
-            order = sort(order[self._place(rows[order], values[order], of_units, kinds[order], shared, rng=rng)])
+            near = rng.permutation(len(starts))
+            if shared:
+                by_shared = pl.arg_sort_by(shared, nulls_last=True, maintain_order=True)
+                near = near[values[order[starts[near]]].select(by_shared).to_series().to_numpy()]
+            seats, _ = self._find_seats(values[order], kinds[order].astype(np.int64))
+            placed = self._see(rows[order], values[order], kinds[order])
+            order = sort(order[placed.place(of_units, seats, near, rng=rng)])
         if linked:
             seen = self._see(rows[order], values[order], kinds[order]) if self._placing else None
             order = order[self._link(values[order], of_units, kinds[order], seen, rng=rng)]
@@ -213,8 +218,7 @@ class UnitSource:
             moved = self._encoder.read_values(frame, self._order).get_columns()
             frame = frame[put_in_order(of_units, kinds[order], moved)]
         if self._unique:
-            keys = frame.select(pl.struct(self._unique).rank("dense")).to_series().to_numpy()
-            broken |= find_alike(keys, of_units)
+            broken |= find_alike(self._find_keys(frame), of_units)
         if self._rules:
             broken |= self._rules.find_broken(self._rules.read_values(frame), of_units)
         return frame, ~np.logical_or.reduceat(broken, starts)
@@ -263,28 +267,16 @@ class UnitSource:
             return alike * (keys.max() + 1) + keys, None
         return alike, keys
 
-    def _place(
-        self,
-        rows: pl.DataFrame,
-        values: pl.DataFrame,
-        of_units: Integers,
-        kinds: npt.NDArray[np.int32],
-        shared: Sequence[str],
-        *,
-        rng: np.random.Generator,
-    ) -> Integers:
-        """Which row each place takes, so that few rows break a rule beside others. They lie in the order of units."""
-        firsts = np.flatnonzero(np.append(True, of_units[1:] != of_units[:-1]))
-        heads = values[firsts].select(*shared, pl.Series("", rng.random(len(firsts))))
-        near = heads.select(pl.arg_sort_by(heads.columns, nulls_last=True)).to_series().to_numpy()
-        seats, _ = self._find_seats(values, kinds.astype(np.int64))
-        return self._see(rows, values, kinds).place(of_units, seats, near, rng=rng)
+    def _find_keys(self, frame: pl.DataFrame) -> Integers:
+        """The key of each row: a number for each different row of its unique columns. Shapes: (n,)."""
+        keys: Integers = frame.select(pl.struct(self._unique).rank("dense")).to_series().to_numpy()
+        return keys
 
     def _see(self, rows: pl.DataFrame, values: pl.DataFrame, kinds: npt.NDArray[np.int32]) -> PlacedRows:
         """Rows and their values, as rules between rows of a unit see them."""
         by = [values.get_column(name) for name in self._order]
         in_order = put_in_order(np.zeros(len(kinds), np.int64), kinds, by)
-        keys = rows.select(pl.struct(self._unique).rank("dense")).to_series().to_numpy() if self._unique else None
+        keys = self._find_keys(rows) if self._unique else None
         return PlacedRows(self._placing, self._placing.read_values(rows), in_order, keys)
 
     def _link(
@@ -435,7 +427,8 @@ def _cut(form: Integers, rows: int, *, least: Integers, rng: np.random.Generator
     form = form.copy()
     for _ in range(int(form.sum()) - rows):
         beyond = form - least
-        form[
-            beyond.argmax() if rng is None or not beyond.any() else rng.choice(np.repeat(np.arange(len(form)), beyond))
-        ] -= 1
+        if rng is None or not beyond.any():
+            form[beyond.argmax()] -= 1
+        else:
+            form[rng.choice(np.repeat(np.arange(len(form)), beyond))] -= 1
     return form
