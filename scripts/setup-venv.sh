@@ -34,8 +34,10 @@ write_stamp() { # KIND
     mv "$venv/stamp-$1.tmp" "$venv/stamp-$1"
 }
 install() { # FILE; jsonpath-rw, which mlcroissant asks for, has no wheel
-    "$venv/bin/python" -m pip install --quiet --progress-bar off --disable-pip-version-check \
+    "$venv/bin/python" -m pip install --quiet --progress-bar off --disable-pip-version-check --no-compile \
         --require-hashes --only-binary :all: --no-binary jsonpath-rw -r "$1"
+    # pip compiles with one core. Packages hold files for other Pythons and templates, which fail, as they do with pip.
+    "$venv/bin/python" -m compileall -qq -j 0 "$venv/lib" || true
 }
 
 if ! is_stamped run || ! "$venv/bin/python" -c "" 2>/dev/null; then
