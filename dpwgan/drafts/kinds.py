@@ -29,7 +29,7 @@ KINDS: dict[str, Kind] = {
     "ddi": Kind("DDI Codebook XML", ddi.recognise, ddi.read),
     "dpsynth": Kind("dpsynth domain.yaml", dpsynth.recognise, dpsynth.read),
     "ipums": Kind("IPUMS codebook (.cbk)", ipums.recognise_codebook, ipums.read_codebook),
-    "sheet": Kind("sheet of variables (CSV), a row for each", sheet.recognise, sheet.read),
+    "sheet": Kind("sheet of variables (CSV, Markdown or JSON), a row for each", sheet.recognise, sheet.read),
     "variables": Kind("list of lines NAME: description", ipums.recognise_list, ipums.read_list),
 }
 

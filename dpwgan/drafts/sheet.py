@@ -1,4 +1,6 @@
-"""A sheet of variables, as most agencies have one: CSV with a row for each column of the table, or each of its codes.
+"""A sheet of variables, as most agencies have one: a row for each column of the table, or each of its codes.
+
+It is CSV, a table in Markdown or a list of objects in JSON, whose members are the cells of a row.
 
 The header is found by its words, also below a title, and what none of them names is left out. So
 information_schema.columns of a database is such a sheet. Codes are written as "1 = male; 2 = female", ranges as
@@ -87,7 +89,7 @@ _Values = tuple[dict[str, str], Number | None, Number | None]
 def recognise(source: Source) -> bool:
     """Whether it has a header that names variables and says what they hold."""
     try:
-        return source.document is None and next(_read_rows(source.text), None) is not None
+        return next(_read_rows(source), None) is not None
     except csv.Error:
         return False
 
@@ -96,7 +98,7 @@ def read(source: Source) -> Iterator[Entry]:
     """The variables, of the table that was asked for where there are several. Raises: SpecsError."""
     tables: dict[str, Any] = {}
     name = table = ""
-    for row in _read_rows(source.text):
+    for row in _read_rows(source):
         name, table = row.pop("name", "") or name, row.pop("table", "") or table
         said = tables.setdefault(table, {}).setdefault(name, {})
         value = " = ".join(filter(None, (row.get("values"), row.pop("of_value", ""))))
@@ -106,25 +108,55 @@ def read(source: Source) -> Iterator[Entry]:
         yield _read_variable(name, said)
 
 
-def _read_rows(text: str) -> Iterator[dict[str, str]]:
+def _read_rows(source: Source) -> Iterator[dict[str, str]]:
     """What each row below the header says, by its meaning; none if no row looks like a header."""
+    if source.document is not None:
+        yield from _read_objects(source)
+        return
     for delimiter in ",;\t|":
-        rows = csv.reader(io.StringIO(text), delimiter=delimiter)
+        rows = csv.reader(io.StringIO(source.text), delimiter=delimiter)
         if header := next(filter(None, map(_find_meanings, islice(rows, _MOST_ABOVE))), None):
             for row in rows:
                 if not re.search(r"\w", "".join(row)):
                     continue  # nothing, or the line below the header of a table in Markdown
-                cells = (cell.translate(_PLAIN).strip() for cell in row)
-                yield {meaning: cell for meaning, cell in zip(header, cells, strict=False) if meaning}
+                yield _name_cells(header, row)
             return
 
 
+def _read_objects(source: Source) -> Iterator[dict[str, str]]:
+    """The same of a list of JSON objects, at the top or one below: the members of each are its own header."""
+    for listed in (source.document, *source.members.values()):
+        objects = listed if isinstance(listed, list) and all(isinstance(said, dict) for said in listed) else []
+        if _find_meanings([*dict.fromkeys(key for said in objects for key in said)]):
+            for said in objects:
+                told = {key: cell for key, member in said.items() if (cell := _write_cell(member))}
+                yield _name_cells([*map(_find_meaning, told)], [*told.values()])
+            return
+
+
+def _name_cells(header: list[str | None], row: list[str]) -> dict[str, str]:
+    """The cells of a row by their meanings, the first of one meaning."""
+    named: dict[str, str] = {}
+    for meaning, cell in zip(header, row, strict=False):
+        if meaning:
+            named.setdefault(meaning, cell.translate(_PLAIN).strip())
+    return named
+
+
+def _write_cell(said: object) -> str:
+    """A member of a JSON object as a sheet would have it: codes, or codes and labels, on a line each."""
+    if isinstance(said, dict):
+        return "\n".join(f"{code} = {label}" for code, label in said.items())
+    if isinstance(said, list):
+        pairs = ([*part.values()][:2] if isinstance(part, dict) else [part] for part in said)
+        return "\n".join(" = ".join(filter(None, map(_write_cell, pair))) for pair in pairs)
+    return "" if said is None else str(said)
+
+
 def _find_meanings(row: list[str]) -> list[str | None]:
-    """The meaning of each cell of a header, the first of one meaning; none if the row is no header."""
+    """The meaning of each cell of a header; none if the row is no header."""
     found = [*map(_find_meaning, row)]
-    if "name" not in found or {"type", "values", "minimum"}.isdisjoint(found):
-        return []
-    return [meaning if meaning not in found[:place] else None for place, meaning in enumerate(found)]
+    return [] if "name" not in found or {"type", "values", "minimum"}.isdisjoint(found) else found
 
 
 def _find_meaning(cell: str) -> str | None:

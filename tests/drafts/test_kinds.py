@@ -427,6 +427,23 @@ SHEETS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
             "b": {"type": "date", "format": "%d/%m/%Y", "min": "01/01/2005", "max": "31/12/2022"},
         },
     ),
+    "a list in JSON": (
+        (
+            '{"table": "visits", "columns": [',
+            '{"name": "a", "label": "Sex", "codes": [{"code": 1, "label": "male"}, {"code": 2, "label": null}]},',
+            '{"name": "b", "type": "ordinal", "values": {"01": "mild", "02": "bad"}, "nullable": false},',
+            '{"name": "c", "values": ["x", "y"], "codes": "z", "required": true, "min": null},',
+            '{"name": "d", "type": "int", "min": 0, "max": 99, "missing": [98, 99], "nullable": false},',
+            '{"name": "e"}]}',
+        ),
+        {
+            "a": {"type": "enum", "values": ["1", "2"], "optional": True, "description": "Sex"},
+            "b": {"type": "enum", "values": ["01", "02"], "ordered": True},
+            "c": {"type": "enum", "values": ["x", "y"]},
+            "d": {"type": "integer", "min": 0, "max": 99, "missing": ["98", "99"]},
+            "e": {"type": None, "optional": True},
+        },
+    ),
     "codes that are many": (
         ("name,type,values,required", "a,Categorical,1-12,x", "b,Categorical,1-99999,x"),
         {"a": {"type": "enum", "values": [*map(str, range(1, 13))]}, "b": {"type": "enum", "values": None}},
