@@ -6,6 +6,7 @@ But for `previous.age` and `first.age`: cells of other rows of the row's unit, w
 import functools
 import io
 import json
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -52,6 +53,11 @@ OTHER_ROWS = ("previous", "first")
 _ROUNDING = 1e-13
 _MIXED = "compares or combines columns and constants of kinds that do not go together"
 _NUMBER = "is a number, as an enum of whole numbers is: compare it with one without quotes"
+_QUOTED = re.compile("'[^']*'|\"[^\"]*\"")
+_CHAINED = re.compile(r"\b(?:OR|AND|NOT|WHEN)\b|[+*/%|]|\w\s*-", re.I)
+_MOST_CHAINED = 500
+"""With some thousand in a chain polars ends the process, as its stack does."""
+_TOO_DEEP = 'has too many parts in a chain (some 40 OR, AND, WHEN or +): write IN (...), a "map" or "allowed_from"'
 _PROBES: dict[Any, Any] = {
     **{pl.Int64: 1, pl.Float64: 0.5, pl.String: "x", pl.Boolean: True},
     **{pl.Date: date(2000, 1, 1), MOMENT: datetime(2000, 1, 1), pl.Time: time()},
@@ -122,14 +128,16 @@ def _make_expression(expression: RowExpression, types: tuple[tuple[str, pl.DataT
 @functools.lru_cache(maxsize=1024)
 def read_sql(text: str) -> RowExpression:
     """Reads an SQL expression on a row. Raises: ConditionError."""
+    if len(_CHAINED.findall(_QUOTED.sub("x", text))) > _MOST_CHAINED:
+        raise ConditionError(_TOO_DEEP)
     try:
         node = _spell_out(_write(pl.sql_expr(text)))
         _deserialize(node)
-    except (pl.exceptions.PolarsError, ValueError, TypeError):
+    except (pl.exceptions.PolarsError, ValueError, TypeError, RecursionError) as error:
         why = (
             "is not an SQL expression that polars can read; names with blanks or of SQL's own words need double quotes"
         )
-        raise ConditionError(why) from None
+        raise ConditionError(_TOO_DEEP if _is_too_deep(error) else why) from None
     reader = _Reader()
     reader.read(node)
     return RowExpression(
@@ -142,6 +150,11 @@ def read_sql(text: str) -> RowExpression:
         equations=tuple((_deserialize(left), _deserialize(right)) for left, right in reader.equations),
         texts=tuple(reader.texts),
     )
+
+
+def _is_too_deep(error: Exception) -> bool:
+    """Whether an expression is a tree too deep to go over, or for polars to read back what it has written."""
+    return isinstance(error, RecursionError) or str(error).startswith("could not deserialize")
 
 
 def _spell_out(node: Any) -> Any:
@@ -186,7 +199,9 @@ def find_type(expression: RowExpression, types: Mapping[str, pl.DataType]) -> pl
         for sides in reversed(expression.sides):  # what is inside of others first
             _check_kinds(sides, [probe.select(side.alias("")).dtypes[0] for side in sides])
         return expression.evaluate(probe).dtype
-    except (pl.exceptions.PolarsError, TypeError):
+    except (pl.exceptions.PolarsError, TypeError) as error:
+        if _is_too_deep(error):
+            raise ConditionError(_TOO_DEEP) from None
         quoted = [f"; {quote(name)} {_NUMBER}" for name, _ in expression.texts if types[name].is_numeric()]
         moved = ["; a date is moved by INTERVAL '1 day'"] if any(kind.is_temporal() for kind in types.values()) else []
         raise ConditionError("".join([_MIXED, *quoted[:1], *moved])) from None

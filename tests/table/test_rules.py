@@ -128,6 +128,18 @@ def test_what_is_compared_with_null_is_refused_since_it_is_never_true_nor_false(
         read_sql(fine)
 
 
+def test_long_chain_is_told_from_what_is_no_sql_and_a_long_list_is_none() -> None:
+    equal = "CASE " + " ".join(f"WHEN age = {code} THEN {code}" for code in range(60)) + " END = age"
+    chains = (" OR ".join(f"age = {code}" for code in range(count)) for count in (100, 300, 200_000))
+    for chain in ("+".join(["age"] * 300) + " > 1", "-".join(["age"] * 200_000) + " > 1", *chains):
+        with pytest.raises(ConditionError, match="too many parts in a chain"):
+            read_sql(chain)
+    with pytest.raises(ConditionError, match="too many parts in a chain"):
+        find_type(read_sql(equal), {"age": pl.Float64()})  # what sets doubles right makes it deeper
+    read_sql("age IN (" + ", ".join(f"-{code}" for code in range(3_000)) + ")")
+    read_sql("word IN (" + ", ".join(f"'{code} or - more'" for code in range(3_000)) + ")")
+
+
 @pytest.mark.parametrize("name", ["net income", "select"])
 def test_name_that_is_no_word_of_its_own_stands_in_double_quotes(name):
     assert read_sql(f'"{name}" > 0').columns == (name,)
