@@ -221,7 +221,12 @@ class Checkpoint(Journal):
         self._write(JOURNAL_FILE, json.dumps(self._document, indent=1, allow_nan=False).encode() + b"\n")
 
     def _write(self, name: str, body: bytes) -> None:
-        """Writes a file whole or not at all: when this returns it has outlived the process, and the machine."""
+        """Writes a file whole or not at all: when this returns it has outlived the process, and the machine.
+
+        Raises: UsageError if the folder was let go of; TransferError.
+        """
+        if self._lock is None:
+            raise UsageError(f"the run in {str(self._folder)!r} has ended here: resume it to go on")
         key = "" if name == JOURNAL_FILE else self._document["run"]
         temporary = self._folder / (name + _TEMPORARY)
         try:

@@ -185,6 +185,18 @@ def test_checkpoint_is_refused_when_the_folder_is_no_place_for_it(tmp_path):
     begin(tmp_path / "empty").close()
 
 
+def test_nothing_is_charged_when_the_folder_was_let_go_of(tmp_path):
+    journal = begin(tmp_path)
+    ledger = open_ledger(journal)
+    ledger.keep("first", act(ledger))
+    journal.close()
+    resume(tmp_path)
+    written = read_journal(tmp_path)
+    with pytest.raises(UsageError, match="resume it to go on"):
+        ledger.keep("second", act(ledger))
+    assert read_journal(tmp_path) == written
+
+
 def test_folder_can_be_used_again_when_a_run_failed_before_it_charged_anything(tmp_path):
     begin(tmp_path).close()
     begin(tmp_path).close()
