@@ -107,12 +107,12 @@ def resample(config: ResampleConfig) -> None:
     Privacy: reads no private row and costs nothing: post-processing of a release.
     Raises: the errors of dpwgan.errors; in each case no new output file is there.
     """
+    synthesizer = Synthesizer.load(config.model, seed=config.seed, threads=config.threads)
+    check_format(config.output, synthesizer.schema)
+    if config.where is not None:
+        check_condition(config.where, synthesizer.schema)
     with ExitStack() as places:
         hold_outputs(config, places)
-        synthesizer = Synthesizer.load(config.model, seed=config.seed, threads=config.threads)
-        check_format(config.output, synthesizer.schema)
-        if config.where is not None:
-            check_condition(config.where, synthesizer.schema)
         write(synthesizer, synthesizer.claim(config.rows), config=config)
 
 

@@ -165,13 +165,16 @@ def test_equations_between_numbers_hold_in_all_rows(solved, monkeypatch):
     assert out["total"].median() == pytest.approx(frame.total.median(), rel=0.3)
 
 
-def test_a_saved_model_keeps_rules_and_takes_conditions(tmp_path, monkeypatch):
+def test_a_saved_model_keeps_rules_and_takes_conditions(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(sampling, "_LEAST_DRAWN", 1_000)
     rules = [{"sql": RULES[0], "violations": "keep"}]
     run(tmp_path / "run", "--method", "independent", "--save-model", str(tmp_path / "model"), rules=rules)
     out = tmp_path / "more.csv"
-    words = ["--from-model", str(tmp_path / "model"), str(out), "--rows", "300", "--quiet", "--where"]
+    words = ["--from-model", str(tmp_path / "model"), str(out), "--rows", "300", "--where"]
     assert cli.main([*words, "income < 50"], environment={}) == 0
+    capfd.readouterr()
+    assert cli.main([*words, "town = 1"], environment={}) == 2
+    assert "will be replaced" not in capfd.readouterr().err
     frame = pl.read_csv(out)
     assert frame.height == 300
     assert frame.filter((pl.col("age") < 10) | (pl.col("income") >= 50) | pl.col("income").is_null()).is_empty()
