@@ -355,7 +355,7 @@ def resume_plan(run_plan: RunPlan, journal: Journal) -> RunPlan:
 
 def _plan_method(schema: Schema, *, records: int, config: SynthesisConfig, terms: Terms) -> Plan[Any]:
     assumed = _assume_lists(schema)
-    rules = TableEncoder(assumed, tuple(assumed.by_name)).list_rules()
+    rules = TableEncoder(assumed, tuple(filter(assumed.is_written, assumed.by_name))).list_rules()
     shape = TableShape(records=records, spans=lay_out_spans(assumed), image=schema.layout, rules=rules)
     method = get_method(config.method)
     # The accountants' products are so small that threads would do nothing but wait for each other.

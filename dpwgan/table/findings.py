@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dpwgan.errors import DataError, quote, say_both
-from dpwgan.table.schema import Schema
+from dpwgan.table.schema import Schema, SizeColumn
 
 _MOST_COLUMNS_NAMED = 5
 _MOST_NAMES = 10
@@ -68,7 +68,8 @@ def check_header(header: Sequence[str], schema: Schema) -> None:
     """
     nameless = [str(place) for place, name in enumerate(header, start=1) if not name]
     left_out = [column.name for column in schema.columns if not column.is_written]
-    found = compare_header(header, schema.by_name, may_lack=left_out)
+    names = [column.name for column in schema.columns if not isinstance(column, SizeColumn)]
+    found = compare_header(header, names, may_lack=left_out)
     if len(nameless) > 1 or "" in found.unknown:
         places = f"{', '.join(nameless[:_MOST_NAMES])}{', ...' if len(nameless) > _MOST_NAMES else ''}"
         which, them = (f"columns {places}", "them") if len(nameless) > 1 else (f"column {places}", "it")

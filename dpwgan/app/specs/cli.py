@@ -29,7 +29,15 @@ from dpwgan.table.files.reader import get_format, open_table, open_undescribed, 
 from dpwgan.table.files.stream import read_bytes
 from dpwgan.table.files.writer import write_bytes
 from dpwgan.table.findings import compare_header, describe
-from dpwgan.table.schema import ComputedColumn, DerivedColumn, FixedColumn, Schema, UndiscoveredColumn, UnitColumn
+from dpwgan.table.schema import (
+    ComputedColumn,
+    DerivedColumn,
+    FixedColumn,
+    Schema,
+    SizeColumn,
+    UndiscoveredColumn,
+    UnitColumn,
+)
 from dpwgan.table.source import SourceTable
 from dpwgan.table.specs import Problems, load_document, survey_specs
 from dpwgan.table.specs.keys import LAYOUT, UNIT, declares
@@ -233,6 +241,7 @@ def _judge(
     """What is wrong with a table by the specs, as far as these are right."""
     if LAYOUT in found.columns:
         return  # nobody knows the names of the pixels
+    schema = replace(schema, columns=tuple(own for own in schema.columns if not isinstance(own, SizeColumn)))
     entries = {key: document[key] for key in (LAYOUT, UNIT) if isinstance(document.get(key), dict)}
     taken = [key for key in entries if declares(entries, key)]
     names = _list_names(entries, schema, found)

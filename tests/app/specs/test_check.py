@@ -202,6 +202,14 @@ def test_way_out_is_told_when_a_table_has_a_column_named_unit_and_a_unit(folder,
     assert f"The specs name 'unit' twice in one object: {BOTH}" in capfd.readouterr().out
 
 
+def test_column_is_not_in_the_specs_when_it_is_called_as_the_number_of_a_units_rows(folder, capfd):
+    specs = {**OF_UNITS, "who": {"type": "string", "uuid": True}}
+    assert judge(folder, specs, "who,x,who (rows)\na,1,1\n") == 65
+    assert "the specs do not have the column 'who (rows)' of the table.\n" in capfd.readouterr().out
+    assert main(["run", *(str(folder / name) for name in ("e.csv", "out.csv", "e.json")), "1"]) == 65
+    assert "the specs do not have 'who (rows)'" in capfd.readouterr().err
+
+
 def test_parquet_is_checked_as_csv_when_given(folder, capfd):
     (folder / "good.json").write_text(json.dumps(GOOD))
     pl.DataFrame({"x": [1, 9, 9], "more": ["Zq7secret"] * 3}).write_parquet(folder / "e.parquet")
