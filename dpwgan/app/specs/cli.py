@@ -23,6 +23,7 @@ from dpwgan.drafts.rows import fill_from_rows
 from dpwgan.drafts.ties import find_ties
 from dpwgan.errors import DataError, SpecsError, UsageError, quote, say_both, say_count
 from dpwgan.table.codebook import read_codebook
+from dpwgan.table.codecs import make_codec
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.files.reader import get_format, open_table, open_undescribed, read_types
@@ -30,9 +31,11 @@ from dpwgan.table.files.stream import read_bytes
 from dpwgan.table.files.writer import write_bytes
 from dpwgan.table.findings import compare_header, describe
 from dpwgan.table.schema import (
+    CategoricalColumn,
     ComputedColumn,
     DerivedColumn,
     FixedColumn,
+    NumericColumn,
     Schema,
     SizeColumn,
     UndiscoveredColumn,
@@ -274,6 +277,7 @@ def _find_misfits(
         # Behind the header: where that is none, rows do not fit it, and would be all that is told.
         table = image or open_undescribed(path, schema.by_name, types=types)
         yield from _find_illegal_cells(table, schema)
+        _warn_of_zeros(table, schema)
         if schema.unit is not None:
             read_units(table, _keep_known(schema.unit, schema))
     except DataError as error:
@@ -306,6 +310,28 @@ def _find_illegal_cells(table: SourceTable, schema: Schema) -> Iterator[tuple[st
     part = replace(schema, columns=tuple(judged.values()), layout=None, rules=rules)
     for (name, rule), rows in TableEncoder(part, tuple(part.by_name)).find_misfits(table.pieces()).rows.items():
         yield name or None, rows, describe({(name, rule): rows})
+
+
+def _warn_of_zeros(table: SourceTable, schema: Schema) -> None:
+    """Names columns whose leading zeros a run drops in silence, as a word of it there would tell of the rows."""
+    numbers = [
+        make_codec(column)
+        for column in schema.columns
+        if isinstance(column, CategoricalColumn | NumericColumn) and column.integer and column.name in table.header
+    ]
+    dropped = dict.fromkeys(
+        codec.name
+        for frame in (table.frames() if numbers else ())
+        for codec in numbers
+        for cell in frame[codec.name].unique().str.extract(r"^(0\d.*)$").drop_nulls()
+        if not (codec.get_canonical(cell) or cell).startswith(cell.partition(".")[0])
+    )
+    if dropped:
+        LOGGER.warning(
+            "the table has leading zeros in %s, which the output drops: 'width', or an enum's 'values' as text, keep "
+            "them",
+            _shorten(map(quote, dropped)),
+        )
 
 
 def _place(error: SpecsError, lines: Mapping[Place, int]) -> Problem:

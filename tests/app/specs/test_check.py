@@ -202,6 +202,20 @@ def test_way_out_is_told_when_a_table_has_a_column_named_unit_and_a_unit(folder,
     assert f"The specs name 'unit' twice in one object: {BOTH}" in capfd.readouterr().out
 
 
+def test_leading_zeros_are_told_when_a_run_drops_them(folder, capfd):
+    number = {"type": "integer", "min": 0, "max": 99, "missing": ["099"]}
+    specs = {
+        "plain": number,
+        "wide": {**number, "width": 2},
+        "code": {"type": "enum", "count": 9},
+        "text": {"type": "enum", "values": ["01", "02"]},
+    }
+    assert judge(folder, specs, "plain,wide,code,text\n07,07,1,01\n0,007,02,02\n") == 0
+    assert "leading zeros in 'plain', 'wide', 'code', which the output drops: 'width', or" in capfd.readouterr().err
+    assert judge(folder, specs, "plain,wide,code,text\n7,07,1,01\n099,099,2,03\n") == 65
+    assert "zeros" not in capfd.readouterr().err
+
+
 def test_column_is_not_in_the_specs_when_it_is_called_as_the_number_of_a_units_rows(folder, capfd):
     specs = {**OF_UNITS, "who": {"type": "string", "uuid": True}}
     assert judge(folder, specs, "who,x,who (rows)\na,1,1\n") == 65
