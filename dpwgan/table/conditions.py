@@ -58,6 +58,7 @@ _CHAINED = re.compile(r"\b(?:OR|AND|NOT|WHEN)\b|[+*/%|]|\w\s*-", re.I)
 _MOST_CHAINED = 500
 """With some thousand in a chain polars ends the process, as its stack does."""
 _TOO_DEEP = 'has too many parts in a chain (some 40 OR, AND, WHEN or +): write IN (...), a "map" or "allowed_from"'
+_THREE = "; a comparison is true or false: write a <= b AND b <= c for a <= b <= c"
 _PROBES: dict[Any, Any] = {
     **{pl.Int64: 1, pl.Float64: 0.5, pl.String: "x", pl.Boolean: True},
     **{pl.Date: date(2000, 1, 1), MOMENT: datetime(2000, 1, 1), pl.Time: time()},
@@ -75,8 +76,9 @@ class RowExpression:
     `columns` are those it reads. `comparisons` are those of a column with a constant in it: column, operator, and the
     number, or the moment as `dpwgan.table.calendar` counts them.
     `opaque` are the columns in anything but comparisons of columns and constants joined by AND, OR, NOT and IS NULL.
-    `sides` are the two sides of each comparison, `equations` those of each that may ask for both to be the same, or
-    nearly (`ABS(a - b) <= 1`: what is near 0, and 0). `texts` are columns and the texts that they may or may not be.
+    `sides` are the two sides of each comparison, and a text beside what a function of texts takes; `equations` those of
+    each that may ask for both to be the same, or nearly (`ABS(a - b) <= 1`: what is near 0, and 0). `texts` are columns
+    and the texts that they may or may not be.
     `others` are the columns that it reads of `OTHER_ROWS`, by the name of the row.
     """
 
@@ -222,9 +224,9 @@ def _check_kinds(sides: Sequence[pl.Expr], types: Sequence[pl.DataType]) -> None
         advice[pl.String] = "is text, as an enum is unless its 'values' are whole numbers, or 'maxval' says so"
         advice["number"] = _NUMBER
     said = "".join(
-        f"; {quote(side.meta.output_name())} {advice[kind]}"
+        f"; {quote(side.meta.output_name())} {advice[kind]}" if side.meta.is_column() else _THREE
         for side, kind in zip(sides, each, strict=True)
-        if kind in advice and side.meta.is_column()
+        if kind in advice and (side.meta.is_column() or kind == pl.Boolean)
     )
     raise ConditionError(f"{_MIXED}{said}")
 
@@ -368,6 +370,8 @@ class _Reader:
             raise ConditionError("has a function that is not one of a single row's values, or is not known here")
         if which == "IsIn":
             self._read_texts(*inputs)
+        elif name == "StringExpr" and which != "ConcatHorizontal":  # which takes numbers
+            self.sides.append((inputs[0], _write(pl.lit(""))))
         self.read(*inputs, plain=name == "Boolean" and which in _LOGIC)
 
     def _read_texts(self, side: Any, constants: Any) -> None:

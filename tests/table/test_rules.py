@@ -227,6 +227,8 @@ TYPOS = ["word = 'X'", "'z' <> word", "word IN ('x', 'z')", "CASE word WHEN 'z' 
             "kinds that do not go together; 'code' is a number, as an enum of whole numbers is: compare it",
         ),
         ("code IN ('01', '02')", "kinds that do not go together; 'code' is a number"),
+        ("code LIKE '0%'", "kinds that do not go together; 'code' is a number"),
+        ("1 <= age <= 3", "a comparison is true or false: write a <= b AND b <= c for a <= b <= c"),
         ("smokes <> 'true' OR age > 1", "kinds that do not go together; 'smokes' is true or false: write it alone"),
         ("word = smokes", "'smokes' is true or false"),
         ("smokes BETWEEN 'A' AND 'Z'", "'smokes' is true or false"),
