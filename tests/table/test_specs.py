@@ -558,6 +558,7 @@ def test_derived_column_is_refused_by_name_when(case):
         ({"count": 2}, "the key 'type' is missing beside its domain"),
         ({"type": "integer", "uuid": True}, "'uuid' and 'derived' are both given"),
         ({"type": "enum", "values_from": "data", "domain_privacy": "waived"}, "'values_from' and 'derived'"),
+        ({"type": "enum", "count": 99, "ordered": True}, "'ordered' is for what is trained"),
     ],
 )
 def test_derived_column_is_refused_when_its_own_keys_contradict(keys, sentence):

@@ -38,6 +38,8 @@ def parse_derived(
     """Reads a derived column, whose sources are among `sources`. Raises: SpecsError."""
     if keys.get("uuid"):
         raise keys.refuse("'uuid' and 'derived' are both given; keep one")
+    if "ordered" in keys:
+        raise keys.refuse("'ordered' is for what is trained, and a derived column is not; leave it out")
     derived = keys["derived"]
     if "sql" in derived:
         return _parse_computed(keys, sources=sources, columns=columns)
