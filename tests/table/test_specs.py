@@ -417,6 +417,10 @@ REFUSED_COLUMNS: dict[str, tuple[dict[str, Any], str]] = {
     "NUL": ({"type": "enum", "values": ["a"], "missing": ["\0"]}, "it holds a NUL"),
     "NUL in a map": ({"derived": {"from": "GOOD", "map": {"1": "\0"}}}, "it holds a NUL"),
     "missing codes for all": (INTEGER | {"max": 1, "missing": [0, 1]}, "take every number of its range"),
+    "missing codes for all days": (
+        {"type": "date", "min": "2020-01-01", "max": "2020-01-01", "missing": ["2020-01-01"]},
+        "take every number of its range",
+    ),
     "no number in the range": ({"type": "float", "min": 0.1, "max": 0.4, "decimals": 0}, "no number with the digits"),
     "no tenth in the range": ({"type": "float", "min": 0.01, "max": 0.04, "decimals": 1}, "no number with the digits"),
     "more numbers than can be counted": ({"type": "float", "min": 0, "max": 1e9, "decimals": 12}, "can be counted"),

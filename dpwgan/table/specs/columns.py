@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Set
 
-from dpwgan.table.schema import BooleanColumn, Column, FixedColumn, IdentifierColumn, MemberColumn
+from dpwgan.table.calendar import CalendarColumn
+from dpwgan.table.codecs import make_codec
+from dpwgan.table.schema import BooleanColumn, Column, FixedColumn, IdentifierColumn, MemberColumn, NumericColumn
 from dpwgan.table.specs.calendar import CALENDAR_KEYS, parse_calendar
 from dpwgan.table.specs.categories import ENUM_KEYS, parse_enum
 from dpwgan.table.specs.keys import MAX_WHOLE_NUMBER, MISSING_KEYS, Keys, is_finite, write_item
@@ -101,4 +103,7 @@ def parse_column(keys: Keys) -> Column:
     for key in keys.given:
         if key not in known | _KEYS_OF_ALL:
             raise keys.refuse(f"the key {key!r} does not go with the type {kind!r}")
-    return parse(keys)
+    column = parse(keys)
+    if isinstance(column, NumericColumn | CalendarColumn) and column.missing:
+        make_codec(column)  # refuses codes for not available that take the whole range
+    return column

@@ -69,9 +69,6 @@ def parse_number(keys: Keys) -> NumericColumn:
         raise keys.refuse("no number with the digits it may have lies in its range")
     if max(abs(first), abs(last)) > _MOST_STEPS:
         raise keys.refuse("its range holds more numbers than can be counted")
-    steps = {number * column.steps_per_unit for number in map(read_number, missing) if number is not None}
-    if sum(first <= step <= last and step == step.to_integral_value() for step in steps) > last - first:
-        raise keys.refuse("its 'missing' codes take every number of its range")
     return _tell_above(keys, column) if "above" in keys else column
 
 
