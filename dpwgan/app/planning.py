@@ -292,7 +292,7 @@ def plan_run(schema: Schema, *, records: int, config: SynthesisConfig, spent: tu
         LOGGER.warning(
             "what is protected is one row: if column %s says whose a row is and somebody may have several, name it as "
             'the "unit" in the specs; --rows-per-unit 1 says that nobody has',
-            " or ".join(map(quote, names[:_MOST_NAMED])),
+            " or ".join(quote(name) + " (the one without a name)" * (not name) for name in names[:_MOST_NAMED]),
         )
     return run_plan
 

@@ -20,7 +20,7 @@ from dpwgan.errors import DataError, PrivacyError, UsageError
 from dpwgan.privacy.events import Gaussian
 from dpwgan.privacy.journal import Spent
 from dpwgan.privacy.terms import Alternative
-from dpwgan.table.schema import CategoricalColumn, Rule, Schema, SizeColumn, UndiscoveredColumn, UnitColumn
+from dpwgan.table.schema import CategoricalColumn, FixedColumn, Rule, Schema, SizeColumn, UndiscoveredColumn, UnitColumn
 
 SEX = CategoricalColumn(name="sex", tokens=("1", "2"))
 TOWN = UndiscoveredColumn(name="town", privacy="private", missing=("",))
@@ -51,6 +51,12 @@ def test_delta_is_warned_about_when_it_is_above_one_over_n(caplog, delta, warned
     with caplog.at_level("WARNING", logger="dpwgan"):
         plan(delta=delta)
     assert ("above 1/n" in caplog.text) == warned
+
+
+def test_column_without_a_name_is_called_so_when_it_may_say_whose_a_row_is(caplog):
+    with caplog.at_level("WARNING", logger="dpwgan"):
+        plan(SEX, FixedColumn(name="", cell=None), FixedColumn(name="who", cell=None))
+    assert "if column '' (the one without a name) or 'who' says whose a row is" in caplog.text
 
 
 @pytest.mark.parametrize(("records", "rows_per_unit", "share"), [(100, 1, "12%"), (1_000, 1, None), (1_000, 5, "10%")])
