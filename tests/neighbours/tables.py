@@ -15,6 +15,9 @@ MOODS = ("any", "any", "few", "least", "most", "missing")
 """Any cell, one of a few, the first or the last one, or one that means not available."""
 
 
+_MOMENTS = ("date", "datetime", "time")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Case:
     """Specs, a table of them, settings of a run, and neighbours of the table with what was done to a unit."""
@@ -288,6 +291,12 @@ class _Maker:
             rules.append({"columns": names[:2], "forbidden": forbidden, "violations": "drop" if drops else "keep"})
         return rules
 
+    def make_unit_rules(self, names: Sequence[str]) -> list[str]:
+        """Rules between rows of a unit, drawn apart: all else of a case is the same with them."""
+        rng = self.rng.spawn(1)[0]
+        forms = ["previous.{0} <= {0}", "{0} <= first.{0}", "previous.{0} <> {0}"]
+        return [rng.choice(forms).format(f'"{rng.choice(names)}"') for _ in range(rng.integers(1, 3))]
+
 
 def draw_of(cells: Sequence[str]) -> Draw:
     """Draws from a list; a few cells are its first ones."""
@@ -396,8 +405,8 @@ class _Table:
                 lists = [name for name in free if len(maker.listed.get(name, range(99))) < 6]
                 if lists and may(0.5):
                     unit["kind"] = pick(lists)
-                    if rows % 3 == 0:
-                        unit["of_kind"] = {maker.listed[unit["kind"]][0]: [0, 1]}
+                    if rows % 3 != 1:
+                        unit["of_kind"] = {maker.listed[unit["kind"]][0]: [rows % 2, 1]}
                     if may(0.7):
                         for key in ("missing", "optional", "out_of_domain"):
                             specs[unit["kind"]].pop(key, None)
@@ -415,6 +424,9 @@ class _Table:
                 if may(0.2):
                     specs["place"] = {"type": "place", "of": "unit"}
                     maker.draws["place"] = draw_of(["1", "junk"])
+                timed = [name for name in unit.get("linked", ()) if specs[name]["type"] in _MOMENTS]
+                if self.most > 1 and ("kind" in unit or self.unique or timed):
+                    unit["rules"] = maker.make_unit_rules(free)
             specs["unit"] = unit
         elif may(0.2):
             self.promised = int(pick([2, 4]))
