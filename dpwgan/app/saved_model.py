@@ -146,15 +146,15 @@ def read_description(folder: Path) -> tuple[ModelDescription, Claim]:
                 rules=tuple(_restore(Rule, rule) for rule in document["rules"]),
             ),
         )
+        layout = description.schema.layout
+        named = () if layout is None else (*layout.pixels, layout.label)
+        written = filter(description.schema.is_written, description.schema.by_name)
+        if sorted(description.header) != sorted(written) or not set(named) <= set(description.header):
+            raise _damaged()
     except InputError:
         raise
     except DAMAGES:
         raise _damaged() from None
-    layout = description.schema.layout
-    named = () if layout is None else (*layout.pixels, layout.label)
-    written = filter(description.schema.is_written, description.schema.by_name)
-    if sorted(description.header) != sorted(written) or not set(named) <= set(description.header):
-        raise _damaged()
     return description, claim
 
 

@@ -129,6 +129,10 @@ def link(path: Path) -> None:
         (change("columns", [{"kind": "magic"}]), "damaged"),
         (change("columns", [{"kind": "categorical", "name": "a", "surprise": 1}]), "damaged"),
         (change("header", ["other"]), "damaged"),
+        (
+            change("columns", [{**asdict(COLUMNS[-2]), "kind": COLUMNS[-2].kind, "name": name} for name in ("a", 1)]),
+            "damaged",
+        ),
     ],
 )
 def test_description_is_refused_when_it_is_damaged(tmp_path, damage, fragment):

@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from dpwgan.app.commands import Command, Program, write_json
@@ -209,7 +210,8 @@ def _check(arguments: argparse.Namespace) -> None:
     with found.gathered():
         document = load_document(content, found)
         lines = find_lines(content.decode("utf-8-sig"))
-        schema = survey_specs(document, found, sha256=hashlib.sha256(content).hexdigest(), codebook=codebook)
+        digest, folder = hashlib.sha256(content).hexdigest(), Path(arguments.specs).parent
+        schema = survey_specs(document, found, sha256=digest, codebook=codebook, folder=folder)
     wrong = sorted((_place(error, lines) for error in found.found), key=lambda problem: problem.line or 0)
     misfits: list[Problem] = []
     if schema is not None and isinstance(document, dict) and arguments.data is not None:

@@ -50,6 +50,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_files_that_rules_name_lie_beside_the_specs(tmp_path, capfd):
+    (tmp_path / "pairs.csv").write_text("x,y\n1,0\n1,1\n")
+    rule = {"columns": ["x", "y"], "allowed_from": "pairs.csv"}
+    assert judge(tmp_path, json.dumps({**GOOD, "rules": [rule]}), "x,y\n1,1\n") == 0
+
+
 def test_every_problem_is_listed_with_its_line_when_specs_and_table_are_wrong(folder, capfd):
     assert check(folder, "s.json", "d.csv") == 78
     out, err = capfd.readouterr()
