@@ -82,7 +82,7 @@ def save_model(target: Path, fitted: FittedSynthesizer, description: ModelDescri
 
 def check_model_folder(target: Path) -> None:
     """Makes sure that a model can be saved there. Raises: OutputError if it cannot."""
-    if target.is_dir():
+    if os.path.isdir(target):
         if any(target.iterdir()):
             raise OutputError(f"the folder {str(target)!r} for the model is not empty")
     elif os.path.lexists(target):

@@ -9,8 +9,14 @@ import pytest
 
 from dpwgan.app import saved_model
 from dpwgan.app.api import Synthesizer
-from dpwgan.app.saved_model import DESCRIPTION_FILE, ModelDescription, read_description, write_description
-from dpwgan.errors import InputError
+from dpwgan.app.saved_model import (
+    DESCRIPTION_FILE,
+    ModelDescription,
+    check_model_folder,
+    read_description,
+    write_description,
+)
+from dpwgan.errors import InputError, OutputError
 from dpwgan.table.calendar import CalendarColumn
 from dpwgan.table.schema import (
     BooleanColumn,
@@ -161,3 +167,8 @@ def test_model_is_read_when_its_rows_keep_rules_only_once_they_are_mended(tmp_pa
         loaded = Synthesizer.load(tmp_path / "model", threads=1)
     assert set(loaded.sample(20).a) == {"x"}
     assert loaded.form["threads"] == 1
+
+
+def test_folder_is_refused_when_its_name_is_too_long(tmp_path):
+    with pytest.raises(OutputError, match="File name too long"):
+        check_model_folder(tmp_path / ("x" * 300))

@@ -27,8 +27,13 @@ def goes_to_stream(path: str | Path) -> bool:
 
 
 def choose_passing_name(path: str | Path) -> Path:
-    """A name beside the target, through links, for what is to be renamed to it when it is whole."""
+    """A name beside the target, through links, for what is to be renamed to it when it is whole.
+
+    Raises: OSError if nothing can have the target's own name, such as one that is too long.
+    """
     target = Path(os.path.realpath(path))
+    with contextlib.suppress(FileNotFoundError):
+        os.lstat(target)
     return target.parent / f"{_stem(target)}.{secrets.token_hex(8)}.tmp"
 
 

@@ -149,10 +149,11 @@ class _BesideFile:
         if os.path.isdir(self._target):
             raise OutputError(f"The output {self._shown} is a folder.")
         self._private = private
-        self._name: str | None = str(choose_passing_name(self._target))
+        self._name: str | None = None
         self._descriptor = -1
         self.shows = False
         try:
+            self._name = str(choose_passing_name(self._target))
             self._descriptor = os.open(self._name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except FileNotFoundError:
             raise OutputError(f"The output {self._shown} cannot be created: its folder does not exist.") from None

@@ -135,6 +135,8 @@ def test_output_is_refused_when_it_cannot_be_created(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match="cannot be created"):
         check_writable(tmp_path / "file" / "out.csv")
+    with pytest.raises(OutputError, match="File name too long"):
+        check_writable(tmp_path / ("x" * 250 + ".csv.privacy.json"))
     real = os.open
 
     def open_to_read(path: str, flags: int, *rest: int, **keys: int) -> int:
