@@ -12,8 +12,8 @@ from dpwgan.table.codebook import parse_codebook
 
 _PLACE = re.compile(r"^  ([A-Za-z_]\w*) +[A-Z] +[0-9]+(?:-[0-9]+)? +[0-9]+ ", re.MULTILINE)
 _VARIABLE = re.compile(r"^ [A-Za-z_]\w*\t+", re.MULTILINE)
-# Names of any form: a line too many is seen in the draft, a column that was left out is not.
-_LINE = re.compile(r"^([^\s:][^:,;\n]*):(?!\S)(.*)$", re.MULTILINE)
+# Names of any form, without a list's mark: a line too many is seen in the draft, a column that was left out is not.
+_LINE = re.compile(r"^(?:(?:[-*+\u2022]|\d+[.)])[ \t]+)?([^\s:][^:,;\n]*):(?!\S)(.*)$", re.MULTILINE)
 
 
 def recognise_codebook(source: Source) -> bool:
@@ -43,4 +43,4 @@ def recognise_list(source: Source) -> bool:
 def read_list(source: Source) -> Iterator[Entry]:
     """The variables and what they are; everything else is left open."""
     for name, description in dict(_LINE.findall(source.text)).items():
-        yield Entry(name=name.strip(), description=description.strip())
+        yield Entry(name=name.strip(" *`"), description=description.strip())

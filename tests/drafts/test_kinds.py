@@ -186,6 +186,12 @@ def test_list_has_every_name_when_they_are_in_any_case(kind):
     assert {name: keys.get("description") for name, keys in specs.items()} == told
 
 
+def test_list_has_names_without_marks_when_it_is_one_of_markdown():
+    lines = ("- a: x", "* `b_`: x", "\u2022 **c**: x", "1. d: x", "12) e: x", "-f: x", "2.5 g: x")
+    _, specs = draft_specs("\n".join(lines).encode())
+    assert list(specs) == ["a", "b_", "c", "d", "e", "-f", "2.5 g"]
+
+
 def test_table_is_chosen_by_name_when_a_package_describes_several():
     package = json.loads((FOLDER / "frictionless.json").read_text())
     package["resources"][0]["schema"] = {"fields": [{"name": "code", "type": "integer"}]}
