@@ -74,7 +74,7 @@ _RANGE = re.compile(rf"{_NUMBER}\s*(?:-|to|through|\.\.+)\s*{_NUMBER}(?:\s*[^\d\
 _IN_BRACKETS = re.compile(r"[\[(]([^,]+),([^,]+)[\])]")
 _LEAST = re.compile(rf"(?:>=|≥|at least)\s*{_NUMBER}", re.I)
 _DAYS = re.compile(r"(\S*\d\S*)\s+(?:-|to|through)\s+(\S*\d\S*)", re.I)
-_ISO = re.compile(r"\d{4}-\d\d-\d\d")
+_ISO = re.compile(r"\d{4}-\d\d-\d\d(?:([ T])\d\d:\d\d(:\d\d)?)?")
 _CODE = re.compile(r"(.+?)\s*(?:=|:|\s-\s)\s*(.+)|(-?\d+)\s*-\s*([^\W\d].*)", re.S)
 _NOTHING = re.compile(
     r"missing|unknown|\bnot?\b.*\b(known|available|applicable|stated|answer)|refus|\bn/?a\b|don.?t know", re.I
@@ -186,8 +186,9 @@ def _read_variable(name: str, said: Mapping[str, str]) -> Entry:
 def _read_moment(entry: Mapping[str, Any], kind: Type | None, style: str | None, said: Mapping[str, str]) -> Entry:
     days = _DAYS.fullmatch(said["values"])
     low, high = days.groups() if days else (said.get("minimum") or None, said.get("maximum") or None)
-    if kind == "date" and low and _ISO.fullmatch(low):
-        style = style or "%Y-%m-%d"
+    iso = _ISO.fullmatch(low or "")
+    if iso and kind == ("datetime" if iso[1] else "date"):
+        style = style or "%Y-%m-%d" + (f"{iso[1]}%H:%M" if iso[1] else "") + (":%S" if iso[2] else "")
     return Entry(**entry, type=kind, format=style, minimum=low, maximum=high)
 
 

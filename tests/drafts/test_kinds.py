@@ -353,11 +353,15 @@ SHEETS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
             "a\tnumber\t0\t9.5\tY",
             "b\tdate\t2020-01-01\t\tY",
             "c\tnumeric(4)\t\t\tY",
+            "d\tdatetime\t2020-01-01 00:00\t\tY",
+            "e\tdatetime\t2020-01-01T00:00:00\t\tY",
         ),
         {
             "a": {"type": "float", "min": 0, "max": 9.5},
             "b": {"type": "date", "format": "%Y-%m-%d", "min": "2020-01-01", "max": None},
             "c": {"type": "integer", "min": None, "max": None},
+            "d": {"type": "datetime", "format": "%Y-%m-%d %H:%M", "min": "2020-01-01 00:00", "max": None},
+            "e": {"type": "datetime", "format": "%Y-%m-%dT%H:%M:%S", "min": "2020-01-01T00:00:00", "max": None},
         },
     ),
     "words": (
