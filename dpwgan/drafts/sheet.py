@@ -79,6 +79,7 @@ _CODE = re.compile(r"(.+?)\s*(?:=|:|\s-\s)\s*(.+)|(-?\d+)\s*-\s*([^\W\d].*)", re
 _NOTHING = re.compile(
     r"missing|unknown|\bnot?\b.*\b(known|available|applicable|stated|answer)|refus|\bn/?a\b|don.?t know", re.I
 )
+_BLANK = re.compile(r"\W*(?:left )?(?:blanks?|empty)(?: cells?)?\W*", re.I)
 _PLAIN = str.maketrans({"\u2013": "-", "\u2014": "-", "\u2212": "-", "\u2026": "..."})
 _FIELDS = {"hh(.?)mm": r"%H\1%M", "yyyy": "%Y", "yy": "%y", "mm": "%m", "dd": "%d", "hh": "%H", "ss": "%S"}
 
@@ -171,7 +172,8 @@ def _read_variable(name: str, said: Mapping[str, str]) -> Entry:
     kind = next((kind for known, kind in _TYPES if re.search(known, words)), None)
     is_key = said.get("key", "").lower() in _YES
     is_needed = is_key or said.get("required", "").lower() in _YES or said.get("nullable", "").lower() in _NO
-    missing = [_part(piece)[0] for piece in _cut(said.get("missing", ""))] + ([] if is_needed else [""])
+    codes = (_part(piece)[0] for piece in _cut(said.get("missing", "")))
+    missing = ["" if _BLANK.fullmatch(code) else code for code in codes] + ([] if is_needed else [""])
     entry: dict[str, Any] = {"name": name, "description": join_words(said.get("description")), "missing": missing}
     styles = (said.get("format", ""), said["values"], *re.split("[()]", said.get("type", "")))
     style = next(filter(None, map(_read_style, styles)), None)

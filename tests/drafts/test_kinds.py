@@ -454,6 +454,19 @@ SHEETS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
             "e": {"type": None, "optional": True},
         },
     ),
+    "a blank that is missing, in words": (
+        (
+            "name;type;min;max;missing;required",
+            "a;float;0;1;blank = sensor error, 9 = refused;x",
+            "b;float;0;1;(empty);x",
+            "c;float;0;1;half-empty;x",
+        ),
+        {
+            "a": {"type": "float", "min": 0, "max": 1, "missing": ["9"], "optional": True},
+            "b": {"type": "float", "min": 0, "max": 1, "optional": True},
+            "c": {"type": "float", "min": 0, "max": 1, "missing": ["half-empty"]},
+        },
+    ),
     "codes that are many": (
         ("name,type,values,required", "a,Categorical,1-12,x", "b,Categorical,1-99999,x"),
         {"a": {"type": "enum", "values": [*map(str, range(1, 13))]}, "b": {"type": "enum", "values": None}},
