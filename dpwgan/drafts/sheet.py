@@ -75,6 +75,8 @@ _IN_BRACKETS = re.compile(r"[\[(]([^,]+),([^,]+)[\])]")
 _LEAST = re.compile(rf"(?:>=|≥|at least)\s*{_NUMBER}", re.I)
 _DAYS = re.compile(r"(\S*\d\S*)\s+(?:-|to|through)\s+(\S*\d\S*)", re.I)
 _ISO = re.compile(r"\d{4}-\d\d-\d\d(?:([ T])\d\d:\d\d(:\d\d)?)?")
+_ELLIPSIS = re.compile(r"(?:\s+\.\.+\s+|[,;]\s*\.\.+\s*[,;]?\s*)(?=[+-]?\d+\s*[=:])")
+"""What stands for the codes between two that have labels, as in "1 = never ... 5 = always"."""
 _CODE = re.compile(r"(.+?)\s*(?:=|:|\s-\s)\s*(.+)|(-?\d+)\s*-\s*([^\W\d].*)", re.S)
 _NOTHING = re.compile(
     r"missing|unknown|\bnot?\b.*\b(known|available|applicable|stated|answer)|refus|\bn/?a\b|don.?t know", re.I
@@ -228,8 +230,15 @@ def _find_number(entry: Mapping[str, Any], kind: Type | None, said: Mapping[str,
 
 def _read_values(text: str) -> _Values:
     """What a cell says of values; one word alone is no list."""
-    codes, low, high = dict[str, str](), None, None
-    for piece in _cut(text):
+    codes = dict[str, str]()
+    low: Number | None = None
+    high: Number | None = None
+    pieces = [piece for part in _ELLIPSIS.split(text) for piece in (*_cut(part), "...")][:-1]
+    if pieces[1:2] == ["..."] and "..." not in pieces[2:]:
+        first, last = (read_number(_part(piece)[0]) for piece in (pieces[0], pieces[2]))
+        if isinstance(first, int) and isinstance(last, int) and first < last:
+            low, high, pieces = first, last, pieces[3:]
+    for piece in pieces:
         code, label = _part(piece)
         if found := _RANGE.fullmatch(piece) or _RANGE.fullmatch(code):
             low, high = read_number(found[1]), read_number(found[2])

@@ -467,6 +467,25 @@ SHEETS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
             "c": {"type": "float", "min": 0, "max": 1, "missing": ["half-empty"]},
         },
     ),
+    "codes between two with labels": (
+        (
+            "name|type|values|required",
+            "a|integer|1 = disagree ... 5 = agree; 9 = refused|x",
+            "b|ordinal|0 = no pain, \u2026, 3 = much, 9 = refused|x",
+            "c|integer|1 = a; 2 = b; ...; 5 = e|x",
+            "d|integer|1 = a, 2 = b, ..., 5 = e|x",
+            "f|integer|1 = a ... 3 = c ... 5 = e|x",
+            "e|integer|1 = yes, since ...; 3 = no|x",
+        ),
+        {
+            "a": {"type": "integer", "min": 1, "max": 5, "missing": ["9"]},
+            "b": {"type": "enum", "values": ["0", "1", "2", "3", "9"], "ordered": True},
+            "c": {"type": "integer", "min": None, "max": None},
+            "d": {"type": "integer", "min": None, "max": None},
+            "e": {"type": "enum", "values": ["1", "3"]},
+            "f": {"type": "integer", "min": None, "max": None},
+        },
+    ),
     "codes that are many": (
         ("name,type,values,required", "a,Categorical,1-12,x", "b,Categorical,1-99999,x"),
         {"a": {"type": "enum", "values": [*map(str, range(1, 13))]}, "b": {"type": "enum", "values": None}},
