@@ -336,6 +336,11 @@ def test_summary_says_who_is_protected_how_strongly_and_what_is_not_when_there_i
         weak = make_claim(attacker=Attacker(right=0.929, sure=sure, power=0.9, proof="p")).document
         assert weak["summary"][0].startswith(f"Nobody who sees this table can {begins}")
     assert weak["summary"][0].endswith("to them before, and be right more than 92.9% of the time.")
+    none = make_claim(attacker=Attacker(right=1 - 1e-9, sure=1.0, power=1.0, proof="p")).document
+    assert none["summary"][0] == (
+        "Whoever sees this table may tell with certainty whether any one row was in the real one: so large an epsilon "
+        "hides nothing."
+    )
     assert unit.startswith("Protected is one row of the input table, from everybody")
     assert strength == (
         "How strongly: epsilon 0.99, delta 1e-06, neighbours zero_out, accountant moments; an attack with 5% false "

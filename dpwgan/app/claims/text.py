@@ -45,19 +45,23 @@ def summarise(document: Mapping[str, Any]) -> list[str]:
     was = f"{were} in the real one" + ("" if relation == "zero_out" else f", or {other} place")
     chance = f", but for a chance of {round_up(guarantee['delta'], digits=4)}" if guarantee["delta"] > 0 else ""
     told = f"whether {who} {was}, if it was an even chance to them before"
-    certainty = percent(attacker["sure_at_most"])
+    certainty, right = percent(attacker["sure_at_most"]), percent(attacker["right_at_most"])
     # What rounds to all is no bound that a reader could use.
     if certainty != "100%":
         sure = f"with more than {certainty} certainty{chance},"
-        told = f"Nobody who sees this table can tell {sure} {told}; a guess is then right at most"
+        told = f"Nobody who sees this table can tell {sure} {told}; a guess is then right at most {right} of the time."
+    elif right != "100%":
+        told = f"Nobody who sees this table can guess {told}, and be right more than {right} of the time."
     else:
-        told = f"Nobody who sees this table can guess {told}, and be right more than"
+        told = (
+            f"Whoever sees this table may tell with certainty whether {who} {was}: so large an epsilon hides nothing."
+        )
     waived = columns["domains_waived"]
     floats = dict.fromkeys(name for item in document["ledger"] if (name := _FLOATS.get(item.get("event", ""))))
     drawn = f"; noise on {' and '.join(floats)} is drawn in floating point" if floats else ""
     unbooked = f" that are not in the book {quote(document['book']['name'])}" if "book" in document else ""
     return [
-        f"{told} {percent(attacker['right_at_most'])} of the time.",
+        told,
         f"Protected {protected}, from everybody who sees the table, this claim or the saved model, whatever "
         "else they know, all other rows included; not from whoever runs the tool, who sees the rows.",
         f"How strongly: epsilon {round_up(guarantee['epsilon'], digits=6)}, delta "
