@@ -540,9 +540,9 @@ REFUSED_DERIVATIONS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "open words": (DATA, {"from": "S", "multiply": 2}, "need whole numbers"),
     "map of open domain": (DATA, {"from": "S", "map": MAP}, "known list of at most"),
     "map of reals": ({"type": "float", "min": 0, "max": 1}, {"from": "S", "map": MAP}, "known list of at most"),
-    "map leaves out": (ENUM, {"from": "S", "map": {"0": "a", "1": "b"}}, "leaves out 1 legal cells of 'S'"),
-    "map leaves out missing": (ENUM | {"missing": ["N"]}, {"from": "S", "map": MAP}, "leaves out 1 legal cells"),
-    "map has more": (ENUM, {"from": "S", "map": MAP | {"3": "d"}}, "has 1 keys that are no cells of 'S'"),
+    "map leaves out": (ENUM, {"from": "S", "map": {"0": "a", "1": "b"}}, "leaves out 1 legal cell of 'S'"),
+    "map leaves out missing": (ENUM | {"missing": ["N"]}, {"from": "S", "map": MAP}, "leaves out 1 legal cell of"),
+    "map has more": (ENUM, {"from": "S", "map": MAP | {"3": "d"}}, "has 1 key for cells that 'S' does not have"),
     "map empty": (ENUM, {"from": "S", "map": {}}, "'derived.map' must have at least 1 item"),
     "map to list": (ENUM, {"from": "S", "map": MAP | {"2": []}}, "(each item) must be a string or a whole number"),
 }

@@ -128,11 +128,13 @@ def find_records(stream: ByteStream) -> Records:
         raise DataError("The table ends inside a quoted cell.")
     if found.stray_quotes:
         raise DataError(
-            f"The table has {found.stray_quotes:,} quotes inside cells that are not quoted as a whole: are its cells "
-            "separated by commas? docs/specs.md (CSV) says how others are turned"
+            f"The table has {say_count(found.stray_quotes, 'quote')} inside cells that are not quoted as a whole: are "
+            "its cells separated by commas? docs/specs.md (CSV) says how others are turned"
         )
     if found.stray_returns:
-        raise DataError(f"The table has {found.stray_returns:,} carriage returns outside quotes and line endings.")
+        raise DataError(
+            f"The table has {say_count(found.stray_returns, 'carriage return')} outside quotes and line endings."
+        )
     return found
 
 

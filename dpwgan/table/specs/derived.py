@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from dpwgan.errors import quote
+from dpwgan.errors import quote, say_count
 from dpwgan.table.conditions import ConditionError, read_sql
 from dpwgan.table.rules import read_derivation
 from dpwgan.table.schema import (
@@ -124,10 +124,10 @@ def _check_rule(column: DerivedColumn, source: SourceColumn, keys: Keys) -> None
     unavailable = set(source.missing) if column.missing is not None else set()
     bare = [token for token in tokens if token not in column.mapping and token not in unavailable]
     if bare:
-        raise keys.refuse(f"'derived.map' leaves out {len(bare)} legal cells of {quoted}")
+        raise keys.refuse(f"'derived.map' leaves out {say_count(len(bare), 'legal cell')} of {quoted}")
     alien = column.mapping.keys() - set(tokens)
     if alien:
-        raise keys.refuse(f"'derived.map' has {len(alien)} keys that are no cells of {quoted}")
+        raise keys.refuse(f"'derived.map' has {say_count(len(alien), 'key')} for cells that {quoted} does not have")
 
 
 def _check_image(column: DerivedColumn, source: SourceColumn, keys: Keys) -> None:
