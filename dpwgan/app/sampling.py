@@ -266,15 +266,19 @@ class RowSource:
 
     def _tell(self, shares: npt.NDArray[np.float64]) -> None:
         """Says once of each rule of the specs if many rows moved for it. Shapes: (rules,) or more."""
-        for rule, share in zip(self._encoder.rules.rules, shares, strict=False):
-            if share >= _MANY_MOVED and rule.name not in self._told:
-                self._told.add(rule.name)
-                LOGGER.warning(
-                    "%.0f%% of the rows drawn kept %s only by other cells than the model gave them: how often its "
-                    "columns' cells come up has moved; look at them",
-                    100 * share,
-                    rule.name,
-                )
+        moved = {rule.name: 100 * share for rule, share in zip(self._encoder.rules.rules, shares, strict=False)}
+        told = {name: share for name, share in moved.items() if share >= 100 * _MANY_MOVED and name not in self._told}
+        if not told:
+            return
+        self._told.update(told)
+        least, most = (f"{end(told.values()):.0f}" for end in (min, max))
+        LOGGER.warning(
+            "%s%% of the rows drawn kept %s only by other cells than the model gave them: how often %s columns' cells "
+            "come up has moved; look at them",
+            least if least == most else f"{least} to {most}",
+            # Of several the numbers say which.
+            *(min(told), "its") if len(told) == 1 else (", ".join(name.split(" (")[0] for name in told), "their"),
+        )
 
     def _refuse(self, place: int, *, passed: int, drawn: int) -> None:
         rule = self._rules.rules[place]

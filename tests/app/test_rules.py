@@ -333,3 +333,11 @@ def test_it_is_said_once_when_many_rows_keep_a_rule_only_by_other_cells(codes, t
     said = [record.getMessage() for record in caplog.records]
     assert len(said) == (told is not None)
     assert all(text.startswith(f"{told} of the rows drawn kept rule 1 ") for text in said)
+
+
+def test_rules_that_many_rows_keep_only_by_other_cells_share_a_line(caplog):
+    draw_values(make_source([TWO_STUCK[0]] * 4 + TWO_STUCK[2:], ["(y = 'a') = (x < 5)", "x < 5 OR y = 'b'", "x <= 9"]))
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said.startswith(
+        "67% of the rows drawn kept rule 1, rule 2 only by other cells than the model gave them: how"
+    )
