@@ -435,6 +435,7 @@ CASES: tuple[Case, ...] = (
     refuse("an enum without a list of cells", 78, specs(member={"type": "enum"})),
     refuse("a unit without max_rows", 78, specs(unit={"column": "age"}, age=None)),
     refuse("a unit that keeps no row", 78, specs(unit={"column": "age", "max_rows": 0}, age=None)),
+    refuse("a unit of more rows than any", 78, specs(unit={"column": "age", "max_rows": 100_001}, age=None)),
     refuse(
         "a unit's own column, without names in the output",
         78,
