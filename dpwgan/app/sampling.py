@@ -27,7 +27,7 @@ from dpwgan.privacy.randomness import branch
 from dpwgan.table.conditions import ConditionError
 from dpwgan.table.encoded import EncodedTable, join
 from dpwgan.table.encoder import TableEncoder
-from dpwgan.table.rules import RuleBook, read_condition
+from dpwgan.table.rules import RuleBook, can_be_true, read_condition
 from dpwgan.table.schema import NumericColumn, Rule, Schema
 from dpwgan.table.threads import map_in_order
 
@@ -291,9 +291,12 @@ class RowSource:
 def check_condition(where: str, schema: Schema) -> tuple[str, ...]:
     """The columns that a condition on rows of the output reads. Raises: UsageError if it cannot be acted on."""
     try:
-        columns = read_condition(where, schema).columns
+        condition = read_condition(where, schema)
     except ConditionError as error:
         raise UsageError(f"the condition {where!r} (--where) {error}") from None
+    columns = condition.columns
+    if not can_be_true(condition, schema):
+        raise UsageError(f"the condition {where!r} (--where) is true of no cell that {quote(columns[0])} may have")
     others = [] if schema.unit is None or not schema.unit.has_sizes else {*columns} - {*schema.unit.shared}
     if others:
         raise UsageError(

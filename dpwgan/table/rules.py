@@ -18,6 +18,7 @@ from dpwgan.table.schema import (
     DerivedColumn,
     FunctionColumn,
     Kind,
+    NumericColumn,
     Rule,
     Schema,
     TrainedColumn,
@@ -101,6 +102,20 @@ def read_condition(text: str, schema: Schema, *, of_unit: bool = False) -> RowEx
     if _find_type(condition, schema, of_unit=of_unit) != pl.Boolean:
         raise ConditionError("is no condition: it is neither true nor false")
     return condition
+
+
+def can_be_true(condition: RowExpression, schema: Schema) -> bool:
+    """Whether a condition on one number is true of any in its range; true of others, which are not looked into."""
+    column = schema.by_name[condition.columns[0]]
+    if len(condition.columns) > 1 or condition.opaque or type(column) is not NumericColumn:
+        return True
+    # Between the constants that it is compared with, and at each, all numbers are alike.
+    constants = (constant for *_, constant in condition.comparisons if column.minimum <= constant <= column.maximum)
+    low, high = column.find_ends()
+    steps = {min(max(column.count_steps(at, up=True) + step, low), high) for at in constants for step in (-1, 0, 1)}
+    values = [None] * bool(column.missing) + [step / column.steps_per_unit for step in {low, high, *steps}]
+    numbers = pl.Series(column.name, values, pl.Float64).cast(get_value_type(column.name, schema))
+    return bool(condition.evaluate(numbers.to_frame()).any())
 
 
 def read_derivation(text: str, sources: Schema) -> tuple[tuple[str, ...], Kind]:

@@ -230,6 +230,7 @@ CASES: tuple[Case, ...] = (
     refuse("an .xlsx output", 2, arguments=args("data.csv out.xlsx")),
     refuse("--rows 0", 2, arguments=flags("--rows 0")),
     refuse("--where that names no column", 2, arguments=flags("--where '1 = 1'")),
+    refuse("--where beyond a column's range", 2, arguments=flags("--where 'age > 200'")),
     refuse(
         "rules that drop rows, without a guarantee", 2, specs(rules=[DROPPING]), by("loss-noise-gan --no-guarantee")
     ),

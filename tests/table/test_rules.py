@@ -18,7 +18,7 @@ from dpwgan.table.codecs.moments import MomentCodec
 from dpwgan.table.conditions import ConditionError, find_type, read_sql
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoder import TableEncoder
-from dpwgan.table.rules import read_condition
+from dpwgan.table.rules import can_be_true, read_condition
 from dpwgan.table.schema import NumericColumn, Schema
 from dpwgan.table.source import make_piece
 from dpwgan.table.specs import parse_specs
@@ -447,3 +447,27 @@ def test_gaps_are_those_of_the_equations_of_a_rule() -> None:
         [-1, -4, 5]
     ]  # that it is not to be is found out later
     assert book.find_gaps(3, frame) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "possible"),
+    [
+        ("age > 200", False),
+        ("age > 94", True),
+        ("age >= 95.5 OR age < 0", False),
+        ("age > 4 AND age < 5", False),
+        ("size > 4 AND size < 5", True),
+        ("size <> 4 AND NOT (size > 4 OR size < 4)", False),
+        ("size > 4.1 AND size < 4.2 OR size > 9", False),
+        ("size IS NULL", True),
+        ("age IS NULL", False),
+        ("pay = 1e300", False),
+        # These are left to the fit.
+        ("age > 200 AND pay > 1", True),
+        ("age * 2 > 400", True),
+        ("code > 9", True),
+    ],
+)
+def test_condition_on_one_number_can_be_true_where_it_is_of_one_in_the_range(text, possible):
+    schema = read()
+    assert can_be_true(read_condition(text, schema), schema) == possible
