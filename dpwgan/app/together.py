@@ -41,8 +41,8 @@ Form = tuple[int, ...]
 _MOST_TURNS, _MOST_IN_VAIN = 100, 5
 # Where rows are left out for a condition, so many are drawn for each that is wanted, and so many at least.
 _FEW_FOR_EACH, _FEW = 20, 1024
-# A form of which so many units were made, and hardly one in so many keeps all rules, is given up for others.
-_IN_VAIN, _RARE = 1_000, 100
+# A form of which so many units or rows were made, and hardly one in so many keeps all rules, is given up for others.
+_IN_VAIN, _ROWS_IN_VAIN, _RARE = 1_000, 20_000, 100
 # Rows next to each other among which units take theirs.
 _NEAR = 4096
 # How often another row is tried for one that breaks a rule in its unit, from how many of its kind to each side.
@@ -154,7 +154,11 @@ class UnitSource:
             times_made.update(map(tuple, forms[tried].tolist()))
             times_fine.update(map(tuple, forms[tried[fine]].tolist()))
             left = np.repeat(forms, wanted - np.bincount(tried[chosen], minlength=len(wanted)), axis=0)
-            vain = {form for form, times in times_made.items() if times >= max(_IN_VAIN, _RARE * times_fine[form])}
+            vain = {
+                form
+                for form, times in times_made.items()
+                if times >= max(min(_IN_VAIN, _ROWS_IN_VAIN // sum(form)), _RARE * times_fine[form])
+            }
             left = _give_up(
                 left, vain, [form for form in times_fine if form not in vain], least=self._least_of_kinds, rng=rng
             )

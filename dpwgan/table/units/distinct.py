@@ -62,11 +62,12 @@ def tell_apart(keys: Integers, units: Integers, kinds: npt.NDArray[np.int32], *,
         more = 0 + (count(units[others], own[places]) > 0) + (count(units[places], own[others]) > 0)
         fewer = 1 + (count(units[others], own[others]) > 1)
         fine = np.flatnonzero((units[others] != units[places]) & (more < fewer))
-        # One exchange a unit and turn: what is counted holds for it alone.
+        # One exchange a turn for each key of a unit: what is counted holds for it alone.
         pairs = np.stack([places[fine], others[fine]])[:, rng.permutation(len(fine))]
-        _, firsts = np.unique(units[pairs.T], return_index=True)
-        both = np.bincount(firsts // 2, minlength=len(fine)) == 2
-        rows[pairs[:, both]] = rows[pairs[::-1, both]]
+        asked = units[pairs][:, None] * width + own[pairs][None]
+        _, firsts = np.unique(asked.reshape(4, -1).T, return_index=True)
+        alone = np.bincount(firsts // 4, minlength=len(fine)) == 4
+        rows[pairs[:, alone]] = rows[pairs[::-1, alone]]
     order = np.arange(len(keys))
     found: Integers = np.empty_like(rows)
     found[np.lexsort((order, keys[rows], kinds))] = np.lexsort((order, keys, kinds))

@@ -67,3 +67,13 @@ def test_units_keep_the_keys_of_rows_near_by():
     # had rows changed places with any other, and without fewer being alike for it.
     assert (keys[order[:half]] > 7).mean() < 0.03
     assert find_alike(keys[order], units).mean() < 0.01
+
+
+def test_large_units_are_told_apart_in_as_many_turns_as_small_ones():
+    rng = np.random.default_rng(1)
+    units = np.repeat(np.arange(40), 300)
+    keys = rng.integers(0, 400, len(units))
+    # One exchange a unit and turn would leave some 1,000 of them.
+    assert find_alike(keys, units).sum() > 3_000
+    order = tell_apart(keys, units, np.zeros(len(keys), np.int32), rng=rng)
+    assert find_alike(keys[order], units).sum() < 100
