@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
 from dpwgan.marginals.answers.measurements import GroupedRows
 from dpwgan.marginals.answers.row_products import add_rows, multiply_rows
@@ -208,7 +209,8 @@ class RankCorrelations:
 
     def __init__(self, ranks: Floats, products: Floats, *, stddev: float) -> None:
         """Shapes: `ranks` as `rank_groups`; (places, places) products. Units: as `measure_correlations`."""
-        self._ranks = np.ascontiguousarray(ranks / _TOP, np.float32)
+        # Each place has ranks in its own groups alone.
+        self._ranks = csr_array((ranks / _TOP).astype(np.float32))
         self._products = products.astype(np.float32)
         self._weight = 1.0 / stddev**2
 
@@ -225,5 +227,7 @@ class RankCorrelations:
         """Adds the gradient to others, as `ReleasedLoss` has it."""
         errors = sums.reshape(self._products.shape) - self._products
         np.fill_diagonal(errors, 0.0)
-        slopes = errors @ (self._ranks @ codes.rows)
-        add_rows(self._ranks.T, slopes, scale=self._weight * codes.share, into=into)
+        ranks = self._ranks @ codes.rows
+        slopes = np.zeros_like(ranks)
+        add_rows(errors, ranks, scale=self._weight * codes.share, into=slopes)
+        into += self._ranks.T @ slopes
