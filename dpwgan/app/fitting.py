@@ -273,9 +273,17 @@ def _release_sizes(table: SourceTable, encoder: TableEncoder, *, ledger: Ledger)
         raise SpecsError("The rules leave no unit: none of its kinds goes with any cells of its own columns.")
 
     def count() -> Arrays:
-        return {"sizes": ledger.release(SIZES_LABEL, lambda: count_forms(table, units, encoder)).values}
+        released = ledger.release(SIZES_LABEL, lambda: count_forms(table, units, encoder))
+        return {"sizes": released.values, "stddev": np.array(released.stddev)}
 
-    noisy = ledger.keep(SIZES_LABEL, count)["sizes"].astype(np.float64) / len(units.sizes)
+    kept = ledger.keep(SIZES_LABEL, count)
+    if float(kept["stddev"]) * possible.sum() > len(units.sizes):
+        LOGGER.warning(
+            "noise on how many units have each number of rows, up to %d, adds up to more units than there are: how "
+            "many rows units have will be chance; a larger epsilon or a smaller 'max_rows' would help",
+            unit.max_rows,
+        )
+    noisy = kept["sizes"].astype(np.float64) / len(units.sizes)
     shares, noisy = np.zeros(len(noisy)), noisy[possible]
     total = float(np.clip(noisy.sum(), 1 / len(units.sizes), 1.0)) if schema.drops_rows else 1.0
     shares[possible] = project_on_simplex(noisy, np.ones(len(noisy)), total=total) / total

@@ -96,6 +96,13 @@ def test_output_does_not_depend_on_threads_and_is_the_seeds():
     pd.testing.assert_frame_equal(*frames)
 
 
+@pytest.mark.parametrize(("units", "is_hidden"), [(600, False), (5, True)])
+def test_noise_on_rows_of_units_is_warned_about_when_it_is_more_than_there_are(caplog, units, is_hidden):
+    with caplog.at_level("WARNING", logger="dpwgan"):
+        fit(frame=make_frame(units))  # noise of 1.8 units on each of four sizes
+    assert ("adds up to more units than there are" in caplog.text) == is_hidden
+
+
 def test_claim_names_the_histogram_and_holds(tmp_path, capsys):
     paths = [str(tmp_path / name) for name in ("data.csv", "out.csv", "specs.json")]
     make_frame().to_csv(paths[0], index=False)
