@@ -36,9 +36,9 @@ write_stamp() { # KIND
 install() { # FILE; jsonpath-rw, which mlcroissant asks for, has no wheel
     "$venv/bin/python" -m pip install --quiet --progress-bar off --disable-pip-version-check --no-compile \
         --require-hashes --only-binary :all: --no-binary jsonpath-rw -r "$1"
-    # pip compiles with one core. Packages hold files for other Pythons and templates, which fail, as they do with pip.
-    "$venv/bin/python" -m compileall -qq -j 0 "$venv/lib" || true
+    installed=yes
 }
+installed=
 
 if ! is_stamped run || ! "$venv/bin/python" -c "" 2>/dev/null; then
     python=$(sh scripts/find-python.sh)
@@ -62,3 +62,7 @@ for more in $kinds; do
     install "requirements-$more.txt"
     write_stamp "$more"
 done
+if [ -n "$installed" ]; then
+    # pip compiles with one core. Packages hold files for other Pythons and templates, which fail, as they do with pip.
+    "$venv/bin/python" -m compileall -qq -j 0 "$venv/lib" || true
+fi

@@ -266,12 +266,12 @@ class RowSource:
 
     def _tell(self, shares: npt.NDArray[np.float64]) -> None:
         """Says once of each rule of the specs if many rows moved for it. Shapes: (rules,) or more."""
-        moved = {rule.name: 100 * share for rule, share in zip(self._encoder.rules.rules, shares, strict=False)}
-        told = {name: share for name, share in moved.items() if share >= 100 * _MANY_MOVED and name not in self._told}
+        moved = zip((rule.name for rule in self._encoder.rules.rules), shares, strict=False)
+        told = {name: share for name, share in moved if share >= _MANY_MOVED and name not in self._told}
         if not told:
             return
         self._told.update(told)
-        least, most = (f"{end(told.values()):.0f}" for end in (min, max))
+        least, most = (f"{100 * end(told.values()):.0f}" for end in (min, max))
         LOGGER.warning(
             "%s%% of the rows drawn kept %s only by other cells than the model gave them: how often %s columns' cells "
             "come up has moved; look at them",

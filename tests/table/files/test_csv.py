@@ -149,7 +149,7 @@ FAULTS = {
     "open_quote": (b'a,b\n1,"S3CRET\n1,2\n', DataError, "ends inside a quoted cell"),
     "stray_quote": (b'a,b\nS3CRET"x"y,2\n', DataError, "2 quotes inside cells"),
     "stray_return": (b"a,b\nS3CRET\rx,2\n", DataError, "1 carriage return "),
-    "old_line_endings": (b"a,b\r1,S3CRET\r", DataError, "carriage return"),
+    "old_line_endings": (b"a,b\r1,S3CRET\r", DataError, "1 carriage return "),
     "repeated_name": (b"a,b,a\n1,2,3\n", DataError, "repeats 'a'"),
     "unknown_name": (b"a,b,c\n1,2,3\n", DataError, "the specs do not have 'c'"),
     "absent_name": (b"a\n1\n", DataError, "the header does not have 'b'"),
