@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -69,6 +69,8 @@ def _run(config: RunConfig, schema: Schema, places: ExitStack) -> None:
     table = synthesizer.find_units(table)
     run_plan = synthesizer.plan(records=table.records)
     memory = run_plan.plan_memory(config.synthesis.memory)
+    rows, _ = config.synthesis.rows_and_reason
+    check_room(config.output, rows=table.records if rows is None else rows, columns=len(table.header))
     if config.check:
         warn_of_noise(run_plan)
         show_check(run_plan, memory, voice=config.voice)
@@ -113,7 +115,9 @@ def resample(config: ResampleConfig) -> None:
         check_condition(config.where, synthesizer.schema)
     with ExitStack() as places:
         hold_outputs(config, places)
-        write(synthesizer, synthesizer.claim(config.rows), config=config)
+        claim = synthesizer.claim(config.rows)
+        check_room(config.output, rows=claim.rows, columns=len(synthesizer.form["header"]))
+        write(synthesizer, claim, config=config)
 
 
 def hold_outputs(config: Delivery, places: ExitStack) -> None:
@@ -145,6 +149,18 @@ def hold_outputs(config: Delivery, places: ExitStack) -> None:
     files += [path for path in (config.claim_path, config.save_model) if path is not None]
     for path in files:
         places.enter_context(hold_place(path))
+
+
+def check_room(output: str, *, rows: int, columns: int) -> None:
+    """Raises: OutputError if not even what ends the cells of a CSV file has room where it is to go."""
+    if goes_to_stream(output) or not output.lower().endswith(".csv"):
+        return  # a compressed one may take next to nothing
+    with suppress(OSError):  # of what does not tell how much is free
+        if rows * columns > shutil.disk_usage(os.path.dirname(os.path.realpath(output))).free:
+            needed = gigabytes(rows * columns)
+            raise OutputError(
+                f"there is no room for {output!r}: {rows} rows of {columns} cells take more than {needed}"
+            )
 
 
 def read(path: str, schema: Schema, *, memory: int | None = None) -> SourceTable:

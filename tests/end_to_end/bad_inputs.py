@@ -583,6 +583,7 @@ CASES: tuple[Case, ...] = (
     refuse(
         "--checkpoint: others can write to the folder", 66, holds("kept", {}, mode=0o777), flags("--checkpoint kept")
     ),
+    refuse("more rows than the disk has room for", 73, arguments=flags("--rows 1000000000000000")),
     refuse("another run writes the same output", 73, taken),
     refuse("--checkpoint in a folder that does not exist", 73, arguments=flags("--checkpoint none/kept")),
     refuse("the disk is full (/dev/full)", 74, arguments=args("data.csv /dev/full")),

@@ -160,6 +160,7 @@ def test_saved_model_gives_more_rows_under_the_same_claim_when_loaded(run, tmp_p
     (tmp_path / "data.csv").unlink()
     assert run("--from-model", "model", "more.csv.gz", "--rows", "500") == 0
     check_rows(read_rows(gzip.decompress((tmp_path / "more.csv.gz").read_bytes()).decode()), count=500)
+    assert run("--from-model", "model", "endless.csv", "--rows", str(10**15)) == 73
     first = read_claim(tmp_path / "out.csv.privacy.json").document
     more = read_claim(tmp_path / "more.csv.gz.privacy.json").document
     for key in ("guarantee", "budget", "ledger", "accountant", "method"):

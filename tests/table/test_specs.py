@@ -575,6 +575,11 @@ def test_wide_column_is_refused_and_the_others_counted_when_enums_pass_the_limit
     refuse(wide, "; and 6 more problems: `python -m dpwgan specs check` lists all.", of="Column 'W1' in the specs: ")
 
 
+def test_first_column_is_named_when_many_are_wrong():
+    # By chance, as jsonschema's order has it, in one run of 64.
+    refuse({f"C{place}": {"type": "int"} for place in range(64)}, "'type' must be", of="Column 'C0' in the specs: ")
+
+
 REFUSED_FILES: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "not JSON"),
     "binary": (b"\x1f\x8b\x08\0\xff", "not UTF-8"),

@@ -67,7 +67,12 @@ def check_form(document: object, problems: Problems) -> tuple[dict[str, dict[str
     short: dict[str, Any] = {name: _shorten(keys) for name, keys in columns.items()}
     if rules:
         short[RULES] = list(map(_shorten, rules))
-    errors = list(_get_validator().iter_errors(short)) if short else []
+    places = {name: place for place, name in enumerate(short)}
+    # Columns come in an order that is another one each time.
+    errors = sorted(
+        _get_validator().iter_errors(short) if short else (),
+        key=lambda error: places.get(next(iter(error.path), ""), -1),
+    )
     others = {key for key in (LAYOUT, UNIT) if declares(columns, key)}
     explained = (_explain(error, others) for error in errors)
     problems.found += {str(error): error for error in explained}.values()  # two rules may say the same of a key
