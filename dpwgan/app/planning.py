@@ -14,6 +14,8 @@ from dpwgan.app.logs import LOGGER
 from dpwgan.app.memory import BASE_BYTES, check_memory, choose_limit, gigabytes
 from dpwgan.errors import DataError, PrivacyError, UsageError, quote
 from dpwgan.marginals.anchor_plan import ONE_WAYS_LABEL
+from dpwgan.marginals.selection.queries import ANSWER_LABEL
+from dpwgan.marginals.selection.rank_correlations import CORRELATIONS_LABEL
 from dpwgan.methods.base import Method
 from dpwgan.methods.registry import get_method, make_settings, samples_units
 from dpwgan.plan import Plan
@@ -298,7 +300,10 @@ def plan_run(schema: Schema, *, records: int, config: SynthesisConfig, spent: tu
 
 
 def warn_of_noise(run_plan: RunPlan) -> None:
-    """Says so where the noise of one-way counts leaves little of a table or a list. Privacy: sees public facts only."""
+    """Says so where noise leaves little of a table or a list, or lets few columns be tied to each other.
+
+    Privacy: sees public facts only.
+    """
     records = run_plan.shape.records
     found = [column for column in run_plan.schema.columns if isinstance(column, CategoricalColumn)]
     lists = [column for column in found if not isinstance(column, SizeColumn)]  # which the specs do not list
@@ -317,6 +322,15 @@ def warn_of_noise(run_plan: RunPlan) -> None:
                 stddev,
                 ", ".join(f"{quote(each.name)} ({len(each.tokens):,})" for each in hidden[:_MOST_NAMED]),
             )
+    asked = {line.label: line.times for line in run_plan.plan.releases}
+    answers, joined = asked.get(ANSWER_LABEL, 0), len(run_plan.shape.spans) - 1
+    if 0 < answers < joined / 2 and CORRELATIONS_LABEL not in asked:
+        LOGGER.warning(
+            "the budget pays for %d pairs of columns, and it takes %d to tie all of them together: most will have "
+            "nothing to do with each other in the output; a larger epsilon, more rows or fewer columns would help",
+            answers,
+            joined,
+        )
 
 
 def choose_unit(schema: Schema, config: SynthesisConfig) -> Unit:

@@ -79,6 +79,14 @@ def test_long_list_is_warned_about_when_noise_hides_most_of_its_cells(caplog, ce
     assert "(rows)' (" not in caplog.text
 
 
+@pytest.mark.parametrize(("columns", "records", "warned"), [(40, 500, True), (40, 20_000, False), (3, 500, False)])
+def test_columns_are_warned_about_when_the_budget_ties_few_of_them(caplog, columns, records, warned):
+    many = [replace(SEX, name=f"question {place}") for place in range(columns)]
+    with caplog.at_level("WARNING", logger="dpwgan"):
+        warn_of_noise(plan(*many, records=records, method="query-gan"))
+    assert (f"and it takes {columns - 1} to tie all of them" in caplog.text) == warned
+
+
 def test_discovery_takes_its_share_when_columns_are_paid_for():
     planned = plan(SEX, TOWN, SEA, JOB, records=1000, epsilon=2.0)
     assert sorted(planned.discoveries) == ["job", "town"]
