@@ -6,6 +6,9 @@ Messages name the column, the rule and at most a count of rows; they never hold 
 from collections.abc import Callable, Iterable
 from typing import ClassVar
 
+MOST_LISTED = 10
+"""Of how many things of a kind a sentence speaks in full at most."""
+
 _MOST_OF_A_NAME = 80
 
 
@@ -37,6 +40,13 @@ def suggest(name: str, known: Iterable[str], *, show: Callable[[str], str] = str
 def say_count(number: int, noun: str) -> str:
     """How many there are of what a noun names, which takes an s where they are not one."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def list_some(texts: Iterable[str]) -> str:
+    """The first of some texts, and how many more there are."""
+    every = list(texts)
+    more = f" and {len(every) - MOST_LISTED} more" if len(every) > MOST_LISTED else ""
+    return ", ".join(every[:MOST_LISTED]) + more
 
 
 def say_both(key: str) -> str:

@@ -1,14 +1,13 @@
 """What is wrong with a table: its header against the specs; its cells, counted by column and rule and never shown."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dpwgan.errors import DataError, quote, say_both
+from dpwgan.errors import MOST_LISTED, DataError, list_some, quote, say_both
 from dpwgan.table.schema import Schema, SizeColumn
 
 _MOST_COLUMNS_NAMED = 5
-_MOST_NAMES = 10
 _OTHER_MARKS = ";\t|"
 
 
@@ -67,24 +66,22 @@ def check_header(header: Sequence[str], schema: Schema) -> None:
     Raises: DataError, naming the columns, or the places of those without a name.
     """
     nameless = [str(place) for place, name in enumerate(header, start=1) if not name]
-    left_out = [column.name for column in schema.columns if not column.is_written]
-    names = [column.name for column in schema.columns if not isinstance(column, SizeColumn)]
-    found = compare_header(header, names, may_lack=left_out)
+    found = compare_header(header, schema)
     if len(nameless) > 1 or "" in found.unknown:
-        places = f"{', '.join(nameless[:_MOST_NAMES])}{', ...' if len(nameless) > _MOST_NAMES else ''}"
+        places = f"{', '.join(nameless[:MOST_LISTED])}{', ...' if len(nameless) > MOST_LISTED else ''}"
         which, them = (f"columns {places}", "them") if len(nameless) > 1 else (f"column {places}", "it")
         raise DataError(f"The first line has no name for {which}: name {them}, or take {them} out of the table.")
     faults = []
     if found.repeated:
-        faults.append(f"the header repeats {_list_names(found.repeated)}")
+        faults.append(f"the header repeats {list_some(map(quote, found.repeated))}")
     if found.unknown:
         taken = [key for key, entry in (("unit", schema.unit), ("layout", schema.layout)) if entry is not None]
         why = [f", and {say_both(key)}" for key in taken if key in found.unknown]
-        faults.append(f"the specs do not have {_list_names(found.unknown)}{''.join(why)}")
+        faults.append(f"the specs do not have {list_some(map(quote, found.unknown))}{''.join(why)}")
     elif found.untold:
         faults.append(f"the specs do not have {found.untold} of the names in the first line")
     if found.absent:
-        faults.append(f"the header does not have {_list_names(found.absent)}")
+        faults.append(f"the header does not have {list_some(map(quote, found.absent))}")
     if faults:
         raise DataError(f"The header and the specs differ: {'; '.join(faults)}.")
 
@@ -99,19 +96,24 @@ class HeaderFaults:
     absent: Sequence[str]
 
 
-def compare_header(header: Sequence[str], names: Collection[str], *, may_lack: Collection[str]) -> HeaderFaults:
-    """Compares a header with the names in the specs, of which it may lack some.
+def compare_header(header: Sequence[str], schema: Schema, *, besides: Iterable[str] = ()) -> HeaderFaults:
+    """Compares a header with the columns of the specs that a file has, and `besides` of which the schema does not know.
 
     Privacy: in a file without a header line the first record stands in its place. A name that is not in the specs is
       therefore told only where most of the header is, and it is on one line: an open quote takes rows into the header.
     Raises: DataError if no name is in the specs.
     """
+    columns = [column for column in schema.columns if not isinstance(column, SizeColumn)]
+    names = dict.fromkeys([*(column.name for column in columns), *besides])
+    may_lack = {column.name for column in columns if not column.is_written}
     known = [name for name in header if name in names]
     given = set(header)
     absent = [name for name in names if name not in given and name not in may_lack]
     if not known:
         said = "cells must be separated by commas (docs/specs.md, CSV)" if is_unseparated(header) else "is it a header?"
-        raise DataError(f"The first line names none of the columns in the specs ({_list_names(absent)}): {said}")
+        raise DataError(
+            f"The first line names none of the columns in the specs ({list_some(map(quote, absent))}): {said}"
+        )
     unknown = [name for name in header if name not in names]
     may_be_told = len(unknown) < len(known) and not any("\n" in name for name in unknown)
     return HeaderFaults(
@@ -125,9 +127,3 @@ def compare_header(header: Sequence[str], names: Collection[str], *, may_lack: C
 def is_unseparated(header: Collection[str]) -> bool:
     """Whether a header is one name with marks in it that other tables have in the place of commas."""
     return len(header) == 1 and any(mark in name for name in header for mark in _OTHER_MARKS)
-
-
-def _list_names(names: Sequence[str]) -> str:
-    shown = ", ".join(quote(name) for name in names[:_MOST_NAMES])
-    left = len(names) - _MOST_NAMES
-    return f"{shown} and {left} more" if left > 0 else shown

@@ -90,7 +90,9 @@ def parse_specs(
     problems = Problems()
     schema = survey_specs(document, problems, sha256=sha256, codebook=codebook, folder=folder)
     problems.raise_if_any()
-    return schema
+    unit = schema.unit
+    # Behind the rules, which cannot read it.
+    return replace(schema, columns=(*schema.columns, unit.size_column)) if unit and unit.has_sizes else schema
 
 
 def survey_specs(
@@ -103,7 +105,8 @@ def survey_specs(
 ) -> Schema:
     """The columns of a specs document that are right, as a Schema; what is wrong with the others is gathered.
 
-    A column derived from one that is wrong is left out, for nothing can be said of it.
+    A column derived from one that is wrong is left out, for nothing can be said of it. How many rows a unit has is no
+    column of a table, and none here.
     Raises: SpecsError if the document has no columns at all.
     """
     try:
@@ -156,5 +159,4 @@ def survey_specs(
     if unit is not None and not problems.found:
         with problems.gathered():
             check_unit_rules(unit, schema)
-    # Behind the rules, which cannot read it.
-    return replace(schema, columns=(*schema.columns, unit.size_column)) if unit and unit.has_sizes else schema
+    return schema

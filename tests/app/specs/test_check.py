@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpwgan.__main__ import main
-from dpwgan.app.specs.cli import find_line, find_lines
+from dpwgan.app.specs.lines import find_line, find_lines
 
 SPECS = """\
 {
