@@ -253,8 +253,7 @@ def _discover(table: SourceTable, run_plan: RunPlan, *, ledger: Ledger) -> Schem
                 quote(column.name),
                 found or "none",
             )
-    columns = tuple(released.get(column.name, column) for column in schema.columns)
-    return discover_domains(table.frames(), replace(schema, columns=columns))
+    return discover_domains(table.frames(), schema.put(*released.values()))
 
 
 def _release_sizes(table: SourceTable, encoder: TableEncoder, *, ledger: Ledger) -> Schema:
@@ -287,7 +286,7 @@ def _release_sizes(table: SourceTable, encoder: TableEncoder, *, ledger: Ledger)
     shares, noisy = np.zeros(len(noisy)), noisy[possible]
     total = float(np.clip(noisy.sum(), 1 / len(units.sizes), 1.0)) if schema.drops_rows else 1.0
     shares[possible] = project_on_simplex(noisy, np.ones(len(noisy)), total=total) / total
-    return schema.put_unit(replace(unit, sizes=tuple(map(float, shares))))
+    return schema.put(replace(unit, sizes=tuple(map(float, shares))))
 
 
 def announce(run_plan: RunPlan) -> None:

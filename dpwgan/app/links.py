@@ -83,7 +83,7 @@ def release_links(run: EncodedRun, model: FittedSynthesizer) -> EncodedRun:
 
     kept = json.loads(str(ledger.keep(LINKS_LABEL, act, dispensable=True)["links"]))
     links = tuple((tuple(bounds), told, tuple(shares)) for bounds, told, shares in kept)
-    return replace(run, encoder=TableEncoder(schema.put_unit(replace(unit, links=links)), run.encoder.header))
+    return replace(run, encoder=TableEncoder(schema.put(replace(unit, links=links)), run.encoder.header))
 
 
 def _find_shares(noisy: Counts, cells: PairCells, drawn: pl.Series, kinds: Codes, *, stddev: float) -> list[float]:

@@ -31,7 +31,7 @@ from dpwgan.privacy.unit_counts import plan_links, plan_sizes
 from dpwgan.table.calendar import CalendarColumn
 from dpwgan.table.encoded import TableShape, lay_out_spans
 from dpwgan.table.encoder import TableEncoder
-from dpwgan.table.schema import CategoricalColumn, Column, IdentifierColumn, Schema, SizeColumn, UndiscoveredColumn
+from dpwgan.table.schema import CategoricalColumn, IdentifierColumn, Schema, SizeColumn
 from dpwgan.table.source import choose_step
 from dpwgan.table.units.forms import list_forms
 from dpwgan.table.units.links import TURNS_OF_MOMENTS
@@ -88,7 +88,7 @@ class RunPlan:
     @property
     def undiscovered(self) -> bool:
         """Whether the shape still rests on a guess: lists that are paid for, or waived, have not been read yet."""
-        return any(isinstance(column, UndiscoveredColumn) for column in self.schema.columns)
+        return bool(self.schema.undiscovered)
 
     @property
     def seconds(self) -> float:
@@ -247,11 +247,7 @@ def plan_run(schema: Schema, *, records: int, config: SynthesisConfig, spent: tu
     budget = Budget(epsilon=config.epsilon, delta=delta)
     for weakness in list_weaknesses(budget, records=records):
         LOGGER.warning("%s", weakness)
-    paid_for = [
-        column.name
-        for column in schema.columns
-        if isinstance(column, UndiscoveredColumn) and column.privacy == "private"
-    ]
+    paid_for = [column.name for column in schema.undiscovered if column.privacy == "private"]
     parts = max(len(paid_for), 1)
     event = StableSelection(epsilon=DISCOVERY_SHARE * budget.epsilon / parts, delta=DISCOVERY_SHARE * delta / parts)
     unit = choose_unit(schema, config)
@@ -401,10 +397,6 @@ def _refuse_other_guarantee(run_plan: RunPlan) -> None:
 
 
 def _assume_lists(schema: Schema) -> Schema:
-    def assume(column: Column) -> Column:
-        if not isinstance(column, UndiscoveredColumn):
-            return column
-        cells = tuple(f"cell {number}" for number in range(ASSUMED_CATEGORIES))
-        return CategoricalColumn(name=column.name, tokens=cells, domain=column.privacy)
-
-    return replace(schema, columns=tuple(assume(column) for column in schema.columns))
+    cells = tuple(f"cell {number}" for number in range(ASSUMED_CATEGORIES))
+    lists = (CategoricalColumn(name=own.name, tokens=cells, domain=own.privacy) for own in schema.undiscovered)
+    return schema.put(*lists)

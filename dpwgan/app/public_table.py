@@ -11,7 +11,7 @@ from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.files.reader import open_table
 from dpwgan.table.files.stream import PIECE
-from dpwgan.table.schema import Schema, UndiscoveredColumn
+from dpwgan.table.schema import Schema
 from dpwgan.table.units.units import read_units
 
 # Encoded, in groups, and one-hot for the counts of its pairs, in rows with weights and without.
@@ -38,7 +38,7 @@ def read_public_table(path: str | os.PathLike[str], schema: Schema, *, memory: i
     Raises: UsageError where lists of cells are left to the private table; InputError if it cannot be read, DataError if
       it does not fit the specs, ResourceError if it is too large.
     """
-    if any(isinstance(column, UndiscoveredColumn) for column in schema.columns):
+    if schema.undiscovered:
         raise UsageError(
             "--public needs specs that list all cells: lists found in the private table need not hold there"
         )

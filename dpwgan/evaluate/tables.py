@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,6 @@ from dpwgan.table.schema import (
     Schema,
     SizeColumn,
     TrainedColumn,
-    UndiscoveredColumn,
     name_part,
 )
 from dpwgan.table.units.units import Units, read_units
@@ -182,16 +181,10 @@ def discover_schema(schema: Schema, *paths: str | Path) -> Schema:
     Privacy: NOT private.
     Raises: as `read_compared`.
     """
-    if not any(isinstance(column, UndiscoveredColumn) for column in schema.columns):
+    if not schema.undiscovered:
         return schema
-    waived = _change_columns(schema, UndiscoveredColumn, privacy="waived")
+    waived = schema.put(*(replace(column, privacy="waived") for column in schema.undiscovered))
     return discover_domains((frame for path in paths for frame in open_table(path, waived).frames()), waived)
-
-
-def _change_columns(schema: Schema, kind: Any, **changes: Any) -> Schema:
-    """The schema with these changes in every column of a kind."""
-    columns = (replace(column, **changes) if isinstance(column, kind) else column for column in schema.columns)
-    return replace(schema, columns=tuple(columns))
 
 
 def read_compared(
@@ -213,9 +206,10 @@ def read_compared(
     Raises: InputError, TransferError, DataError as `open_table`; DataError for an illegal cell where they are refused,
       or if no row is left.
     """
-    if illegal == "leave out":
-        schema = _change_columns(schema, TrainedColumn, out_of_domain="reject")
     kept = [column for column in schema.columns if isinstance(column, TrainedColumn)]
+    if illegal == "leave out":
+        kept = [replace(cast(Any, column), out_of_domain="reject") for column in kept]
+        schema = schema.put(*kept)
     binnings = [(column.name, _BINNINGS[type(column)](column)) for column in kept]
     codecs = {column.name: make_codec(column) for column in kept}
     derived = {c.name: make_rule(c, schema) for c in schema.columns if isinstance(c, FunctionColumn)}

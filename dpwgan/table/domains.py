@@ -3,7 +3,6 @@
 import functools
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -41,7 +40,7 @@ def discover_domains(
     Raises: SpecsError if there is nothing to select with; DataError if a waived column has more than
       `MOST_CATEGORIES` cells, or cells that the specs rule out.
     """
-    columns = [column for column in schema.columns if isinstance(column, UndiscoveredColumn)]
+    columns = schema.undiscovered
     private = [column.name for column in columns if column.privacy == "private"]
     if private and select is None:
         raise SpecsError(f"Column {quote(private[0])}: its list of cells cannot be selected privately here.")
@@ -70,7 +69,7 @@ def discover_domains(
             out_of_domain="missing" if column.privacy == "private" else "reject",
             domain=column.privacy,
         )
-    return replace(schema, columns=tuple(discovered.get(column.name, column) for column in schema.columns))
+    return schema.put(*discovered.values())
 
 
 def _count_cells(

@@ -24,7 +24,6 @@ from dpwgan.table.schema import (
     Rule,
     Schema,
     SizeColumn,
-    UndiscoveredColumn,
 )
 from dpwgan.table.source import Piece
 from dpwgan.table.storage import allocate, cut, let_go, move_up
@@ -44,9 +43,8 @@ class TableEncoder:
 
     def __init__(self, schema: Schema, header: Sequence[str]) -> None:
         check_header(header, schema)
-        for column in schema.columns:
-            if isinstance(column, UndiscoveredColumn):
-                raise SpecsError(f"Column {quote(column.name)}: its list of cells is not discovered yet.")
+        for unknown in schema.undiscovered:
+            raise SpecsError(f"Column {quote(unknown.name)}: its list of cells is not discovered yet.")
         self.schema = schema
         self.header = tuple(filter(schema.is_written, header))
         # What is decoded: until rows are put together into units they say how many rows theirs has.

@@ -642,22 +642,25 @@ class Schema:
         """The columns by their names."""
         return {column.name: column for column in self.columns}
 
+    @property
+    def undiscovered(self) -> tuple[UndiscoveredColumn, ...]:
+        """The columns whose lists of cells are still to be read from the data."""
+        return tuple(column for column in self.columns if isinstance(column, UndiscoveredColumn))
+
+    def put(self, *columns: Column) -> "Schema":
+        """The schema with these columns in the places of its own of their names."""
+        others = {column.name: column for column in columns}
+        return replace(self, columns=tuple(others.get(column.name, column) for column in self.columns))
+
     def cut_at_bins(self, *, but: str | None = None) -> "Schema":
         """The schema for whoever finds intervals by itself: borders in place of bins, `but` of one column."""
-        columns = (
-            column.cut_at_bins() if isinstance(column, NumericColumn) and column.name != but else column
-            for column in self.columns
-        )
-        return replace(self, columns=tuple(columns))
+        numbers = (column for column in self.columns if isinstance(column, NumericColumn) and column.name != but)
+        return self.put(*(column.cut_at_bins() for column in numbers))
 
     @property
     def unit(self) -> UnitColumn | None:
         """The column that says whose a row is, if there is one."""
         return next((column for column in self.columns if isinstance(column, UnitColumn)), None)
-
-    def put_unit(self, unit: UnitColumn) -> "Schema":
-        """The schema with another unit in the place of its own."""
-        return replace(self, columns=tuple(unit if column is self.unit else column for column in self.columns))
 
     @property
     def drops_rows(self) -> bool:

@@ -38,7 +38,7 @@ def make_encoder(rules: list[str], *, units: bool = False) -> TableEncoder:
         return TableEncoder(parse_specs({**COLUMNS, "rules": rules}, sha256=""), list(COLUMNS))
     named = {"unit": {"column": "house", "max_rows": 3}, "house": {"type": "integer", "uuid": True, "min": 0}}
     schema = parse_specs({**named, **COLUMNS, "rules": rules}, sha256="")
-    return TableEncoder(schema.put_unit(replace(schema.unit, sizes=(0.5, 0.3, 0.2))), ["house", *COLUMNS])
+    return TableEncoder(schema.put(replace(schema.unit, sizes=(0.5, 0.3, 0.2))), ["house", *COLUMNS])
 
 
 def make_model(encoder: TableEncoder) -> MixtureSampler:

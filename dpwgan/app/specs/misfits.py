@@ -83,13 +83,9 @@ def _find_illegal_cells(table: SourceTable, schema: Schema) -> Iterator[Misfit]:
     Columns whose leading zeros a run drops are named, too: a run does so in silence, as its word would tell of rows.
     """
     columns = [column for column in schema.columns if column.name in table.header]
-    waived = [column for column in columns if isinstance(column, UndiscoveredColumn) and column.privacy == "waived"]
-    found = discover_domains(table.frames(), replace(schema, columns=tuple(waived), layout=None)).by_name
-    known = {
-        column.name: found.get(column.name, column)
-        for column in columns
-        if column.name in found or not isinstance(column, UndiscoveredColumn)
-    }
+    # What lists that are paid for hold is not known here.
+    seen = [column for column in columns if not isinstance(column, UndiscoveredColumn) or column.privacy == "waived"]
+    known = discover_domains(table.frames(), replace(schema, columns=tuple(seen), layout=None)).by_name
     judged = {
         name: column
         for name, column in known.items()

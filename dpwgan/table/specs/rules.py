@@ -14,7 +14,7 @@ from dpwgan.errors import quote
 from dpwgan.table.calendar import CalendarColumn
 from dpwgan.table.conditions import ConditionError, read_sql
 from dpwgan.table.rules import make_reader, read_condition
-from dpwgan.table.schema import Column, NumericColumn, Rule, Schema, UndiscoveredColumn
+from dpwgan.table.schema import Column, NumericColumn, Rule, Schema
 from dpwgan.table.specs.keys import refuse_rule, write_item
 from dpwgan.table.specs.problems import Problems
 
@@ -41,7 +41,7 @@ def add_rules(schema: Schema, given: Sequence[Any], problems: Problems, *, folde
             continue
         with problems.gathered():
             rules.append(_parse_rule(rule, number, schema, folder=folder))
-            if rules[-1].violations == "drop" and any(isinstance(c, UndiscoveredColumn) for c in schema.columns):
+            if rules[-1].violations == "drop" and schema.undiscovered:
                 raise refuse_rule(
                     number, "'violations': 'drop' needs specs that list all cells: 'values_from' reads rows"
                 )
