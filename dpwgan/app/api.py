@@ -38,7 +38,7 @@ from dpwgan.app.saved_model import (
 )
 from dpwgan.app.teamwork import agree_on_charges, do_together, open_together
 from dpwgan.app.together import draw_chunks
-from dpwgan.errors import InputError, UsageError, say_why
+from dpwgan.errors import UsageError
 from dpwgan.methods.base import FittedSynthesizer
 from dpwgan.methods.registry import finds_intervals, make_settings
 from dpwgan.privacy.randomness import make_streams
@@ -122,7 +122,8 @@ class Synthesizer:
         schema = _read_schema(specs, codebook=codebook)
         self.config = config = SynthesisConfig(epsilon=epsilon, delta=delta, **options)
         self.schema = _choose_bins(schema, config)
-        sha256 = None if codebook is None else _digest_codebook(codebook)
+        text = None if codebook is None else read_public(Path(codebook), name="the codebook")
+        sha256 = None if text is None else hashlib.sha256(text).hexdigest()
         public = None if config.public is None else read_public_table(config.public, self.schema, memory=config.memory)
         self._cited = Cited(codebook_sha256=sha256, public=public)
         self._fit: _Fit | None = None
@@ -407,11 +408,3 @@ def _check_count(rows: int, *, name: str = "rows") -> int:
     """Passes a number of rows through. Raises: UsageError unless it can be acted on."""
     declared(SynthesisConfig)["rows"].check(rows, origin=name)
     return rows
-
-
-def _digest_codebook(path: str | os.PathLike[str]) -> str:
-    """The SHA-256 of a codebook. Raises: InputError."""
-    try:
-        return hashlib.sha256(read_public(Path(path))).hexdigest()
-    except OSError as error:
-        raise InputError(f"the codebook cannot be read: {say_why(error)}") from None

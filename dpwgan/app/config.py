@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypedDict
 
 from dpwgan.app.delivery import RUN, Delivery, Voice, same_file
-from dpwgan.errors import InputError, UsageError, say_why, show_name, suggest
+from dpwgan.errors import UsageError, show_name, suggest
 from dpwgan.methods.registry import METHODS, make_settings, takes_public
 from dpwgan.privacy.budget import check_delta, check_epsilon
 from dpwgan.settings import ENVIRONMENT_PREFIX, Setting, Settings, again, check_values, declared, read_number, setting
@@ -431,9 +431,7 @@ def read_config_file(path: Path) -> Given:
         import tomli as tomllib
 
     try:
-        document = tomllib.loads(read_public(path).decode())
-    except OSError as error:
-        raise InputError(f"the config file cannot be read: {say_why(error)}") from None
+        document = tomllib.loads(read_public(path, name="the config file").decode())
     except (ValueError, RecursionError):  # of the parser, or of a number too long for it
         raise UsageError("the config file is not TOML") from None
     given: Given = {}

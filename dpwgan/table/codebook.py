@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dpwgan.errors import InputError, SpecsError
+from dpwgan.errors import SpecsError
 from dpwgan.table.files.stream import read_public
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -41,12 +41,7 @@ def read_codebook(path: Path | str) -> Codebook:
     Privacy: a codebook is published beside the data and holds no records.
     Raises: InputError if the file is missing or cannot be opened, SpecsError if it is not a codebook.
     """
-    path = Path(path)
-    try:
-        content = read_public(path)
-    except OSError as error:
-        raise InputError(f"The codebook {str(path)!r} cannot be read: {error.strerror or 'unknown reason'}.") from error
-    return parse_codebook(content)
+    return parse_codebook(read_public(path, name=f"The codebook {str(path)!r}"))
 
 
 def parse_codebook(content: bytes) -> Codebook:

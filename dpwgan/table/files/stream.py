@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from dpwgan.errors import DataError, InputError, TransferError
+from dpwgan.errors import DataError, InputError, TransferError, say_why
 
 GZIP_MAGIC = b"\x1f\x8b"
 
@@ -129,15 +129,18 @@ def read_bytes(path: str | Path) -> bytes:
     return ByteStream(path).read()
 
 
-def read_public(path: str | Path) -> bytes:
+def read_public(path: str | Path, *, name: str) -> bytes:
     """Reads specs, a codebook or settings, so that whoever waits can interrupt it: /dev/zero has no end.
 
-    Raises: OSError, also for a file that is too long for any of these.
+    Raises: InputError, which calls it by its name, also if it is too long for any of these.
     """
     content = bytearray()
-    with Path(path).open("rb") as file:
-        while piece := file.read(PIECE):
-            content += piece
-            if len(content) > _MOST_PUBLIC:
-                raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+    try:
+        with Path(path).open("rb") as file:
+            while piece := file.read(PIECE):
+                content += piece
+                if len(content) > _MOST_PUBLIC:
+                    raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+    except OSError as error:
+        raise InputError(f"{name} cannot be read: {say_why(error)}.") from None
     return bytes(content)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from dpwgan.errors import InputError, SpecsError, quote, say_both
+from dpwgan.errors import SpecsError, quote, say_both
 from dpwgan.table.codebook import Codebook, read_codebook
 from dpwgan.table.files.stream import read_public
 from dpwgan.table.schema import CategoricalColumn, Column, Schema, TrainedColumn, UndiscoveredColumn, UnitColumn
@@ -29,10 +29,7 @@ def read_specs(path: Path | str, *, codebook: Path | str | None = None) -> Schem
     Raises: InputError if a file is missing or cannot be opened, SpecsError if it is not of the documented form.
     """
     path = Path(path)
-    try:
-        content = read_public(path)
-    except OSError as error:
-        raise InputError(f"The specs {str(path)!r} cannot be read: {error.strerror or 'unknown reason'}.") from error
+    content = read_public(path, name=f"The specs {str(path)!r}")
     listing = None if codebook is None else read_codebook(codebook)
     sha256 = hashlib.sha256(content).hexdigest()
     return parse_specs(load_document(content), sha256=sha256, codebook=listing, folder=path.parent)
