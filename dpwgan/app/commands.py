@@ -103,11 +103,15 @@ class Command:
     def parse(self, argv: Sequence[str], **more: Any) -> argparse.Namespace:
         """Turns the words after the command's name into checked arguments; `more` is for the parser.
 
-        Raises: UsageError, also if it would write over what it reads; SystemExit after --help.
+        Raises: UsageError, also for an empty name, or if it would write over what it reads; SystemExit after --help.
         """
         parser = Parser(**more)
         self.add_arguments(parser)
         arguments = parser.parse_intermixed_args(list(argv))
+        places = {str(action.metavar): action.dest for action in parser._actions if not action.option_strings}
+        if any(getattr(arguments, key) == "" for key in places.values()):
+            *others, last = places
+            raise UsageError(f"{', '.join(others)}{' and ' * bool(others)}{last} must not be empty")
         self.check(arguments)
         for name, least in (("seed", 0), ("threads", 1)):
             if (number := getattr(arguments, name, None)) is not None and number < least:

@@ -6,7 +6,6 @@ from typing import Any
 
 from dpwgan.app.commands import Command, write_json
 from dpwgan.app.logs import LOGGER, print_lines
-from dpwgan.errors import UsageError
 from dpwgan.evaluate.tables import NOTICE, TableSet, digest_file, read_tables
 from dpwgan.table.specs import read_specs
 from dpwgan.version import __version__
@@ -36,15 +35,10 @@ def make_table_command(
         parser.add_argument("--quiet", action="store_true", help="say only what went wrong on stderr")
         add_options(parser)
 
-    def check(arguments: argparse.Namespace) -> None:
-        if not (arguments.real and arguments.synthetic and arguments.specs):
-            raise UsageError("REAL, SYNTHETIC and SPECS must not be empty")
-
     return Command(
         usage=f"REAL SYNTHETIC SPECS {options}",
         summary=summary,
         add_arguments=add_arguments,
-        check=check,
         run=run,
         reads=("REAL", "SYNTHETIC", "SPECS", "--holdout", "--codebook"),
         shows_stages=True,

@@ -55,11 +55,6 @@ def _add_verify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="say only how many faults there are")
 
 
-def _check_verify(arguments: argparse.Namespace) -> None:
-    if not arguments.claim or arguments.table == "":
-        raise UsageError("CLAIM and TABLE must not be empty")
-
-
 def _verify(arguments: argparse.Namespace) -> None:
     from dpwgan.app.claim import Claim
     from dpwgan.app.claims.signature import SUFFIX, find_fault
@@ -122,8 +117,6 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
 
 
 def _check_export(arguments: argparse.Namespace) -> None:
-    if not arguments.claim:
-        raise UsageError("CLAIM must not be empty")
     beside = arguments.claim.removesuffix(".privacy.json")
     if arguments.table is None and beside != arguments.claim and Path(beside).is_file():
         arguments.table = beside  # which is read, so that --output does not write over it
@@ -181,7 +174,6 @@ PROGRAM = Program(
             usage="CLAIM [TABLE] [options]",
             summary="check a claim against itself, and a table against its claim",
             add_arguments=_add_verify,
-            check=_check_verify,
             run=_verify,
             reads=("CLAIM", "TABLE", "--key"),
         ),

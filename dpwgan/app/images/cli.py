@@ -179,12 +179,10 @@ def _add_arguments(parser: argparse.ArgumentParser, *, files: tuple[str, ...], n
         parser.add_argument("--scale", metavar="K", type=int, default=2, help="width of a pixel (default 2)")
 
 
-def _check(arguments: argparse.Namespace, *, files: tuple[str, ...], writes: tuple[str, ...]) -> None:
-    paths = {file: getattr(arguments, file.lower()) for file in files}
-    if not all(paths.values()):
-        raise UsageError(f"{', '.join(paths)} must not be empty")
+def _check(arguments: argparse.Namespace, *, writes: tuple[str, ...]) -> None:
+    paths = {file: Path(getattr(arguments, file.lower())).resolve() for file in writes}
     for one, other in itertools.combinations(writes, 2):
-        if Path(paths[one]).resolve() == Path(paths[other]).resolve():
+        if paths[one] == paths[other]:
             raise UsageError(f"{one} and {other} are the same file")
     for option in ("rows", "scale"):
         if getattr(arguments, option, 1) < 1:
@@ -199,7 +197,7 @@ def _make_command(
         usage=f"{' '.join(files)} [options]",
         summary=summary,
         add_arguments=functools.partial(_add_arguments, files=files, numbers=run is make_sheet),
-        check=functools.partial(_check, files=files, writes=writes),
+        check=functools.partial(_check, writes=writes),
         run=run,
         reads=(*(file for file in files if file not in writes), "--codebook"),
         writes=writes,

@@ -37,8 +37,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _refuse(arguments: argparse.Namespace) -> None:
-    if not arguments.specs or arguments.data == "":
-        raise UsageError("SPECS and DATA must not be empty")
     if arguments.data == "-":
         raise UsageError("DATA must be a file: it is gone over more than once")
 

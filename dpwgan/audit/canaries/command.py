@@ -66,8 +66,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def check(arguments: argparse.Namespace) -> None:
     """Raises: UsageError for numbers and files that cannot be acted on."""
-    if not (arguments.data and arguments.specs):
-        raise UsageError("DATA and SPECS must not be empty")
     if arguments.data == "-":
         raise UsageError("DATA is read twice where specs leave lists of cells to it; it cannot be stdin")
     if arguments.canaries < 1 or arguments.runs < 0:
