@@ -37,7 +37,7 @@ import pandas as pd  # noqa: E402
 
 from benchmarks import scores  # noqa: E402
 from dpwgan.app.api import Synthesizer  # noqa: E402
-from dpwgan.marginals import anchor_plan  # noqa: E402
+from dpwgan.marginals.fit import plan as fit_plan  # noqa: E402
 from dpwgan.marginals.selection import queries  # noqa: E402
 from dpwgan.privacy.noise_source import NoiseSource  # noqa: E402
 from dpwgan.privacy.release import Noisy, Release  # noqa: E402
@@ -52,11 +52,11 @@ def without_noise() -> Iterator[None]:
     def release(source: NoiseSource, release: Release, exact: Any) -> Noisy:
         return Noisy(values=np.asarray(exact, np.float64).copy(), stddev=release.stddev)
 
-    weight = anchor_plan._INFORMATION_WEIGHT / 10
+    weight = fit_plan._INFORMATION_WEIGHT / 10
     with (
         mock.patch.object(NoiseSource, "add_noise", release),
         mock.patch.object(queries, "denoise", lambda noisy, expected, stddev, **more: (noisy, stddev)),
-        mock.patch.multiple(anchor_plan, _LEAST_STDDEVS=1e-6, _INFORMATION_WEIGHT=weight),
+        mock.patch.multiple(fit_plan, _LEAST_STDDEVS=1e-6, _INFORMATION_WEIGHT=weight),
     ):
         yield
 

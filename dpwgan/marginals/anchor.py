@@ -122,7 +122,7 @@ def fit_anchor(
         design.one_way_plan,
         ledger=ledger,
         label=ONE_WAYS_LABEL,
-        least_count=design.least_count,
+        least_count=design.fit.least_count,
         most_groups=design.most_groups,
         rules=design.shape.rules,
         public=public,
@@ -131,10 +131,10 @@ def fit_anchor(
         absences=design.absences,
     )
     layout = table.layout
-    if not design.fit_ticks:
+    if not design.fit.ticks:
         progress(1, 1, ledger.epsilon_spent())
         return FittedAnchor(table=table, losses=[table.measured], generator=Mixture(layout.sizes, table.logits))
-    information = CodeInformation(weight=design.information_weight * table.records)
+    information = CodeInformation(weight=design.fit.information_weight * table.records)
     losses: list[ReleasedLoss] = [table.measured, information]
     if table.prior is not None:
         losses.append(table.prior)
@@ -143,8 +143,8 @@ def fit_anchor(
         losses.append(ForbiddenMass(layout, table.zeros, weight=weight))
     if design.correlated and not ledger.journal.has_lost(_CORRELATIONS_ACT):
         losses.append(_correlate(table, design.correlated, ledger=ledger))
-    tick = FitProgress(design.fit_ticks, ledger=ledger, progress=progress)
-    least_count = design.least_count / math.sqrt(design.answers_a_detail)
+    tick = FitProgress(design.fit.ticks, ledger=ledger, progress=progress)
+    least_count = design.fit.least_count / math.sqrt(design.answers_a_detail)
     detailed = find_codes(table.coarsening, design.detailed, records=table.records, least_count=least_count)
     details = min(design.details, design.answers_a_detail * len(detailed))
     of_days, days = pose_day_questions(table.cells, dates=design.dates, ledger=ledger), DayLifts()
@@ -160,8 +160,8 @@ def fit_anchor(
     fit_on(
         generator,
         losses,
-        steps=design.fit_steps,
-        learning_rate=design.fit_learning_rate,
+        steps=design.fit.steps,
+        learning_rate=design.fit.learning_rate,
         journal=ledger.journal,
         tick=tick,
         threads=threads,
@@ -172,7 +172,7 @@ def fit_anchor(
         ask = partial(ask_for_details, table.rows, table.coarsening, generator.probabilities(), records=table.records)
         told = _ask_once(_DETAILS_ACT, partial(ask, codes=detailed, times=details, ledger=ledger), told, ledger=ledger)
     fitted = FittedAnchor(
-        table=table, losses=losses, generator=generator, is_short=design.is_short, details=told, day_lifts=days
+        table=table, losses=losses, generator=generator, is_short=design.fit.is_short, details=told, day_lifts=days
     )
     return _ask_within_groups(fitted, design, of_days=of_days, day_questions=day_questions - 1, rng=rng, ledger=ledger)
 
@@ -276,20 +276,20 @@ def _play_rounds(
         return discriminator.ask_for_tree(table.shares, stddevs=coarsening.stddevs, edges=edges)
 
     def ask(turn: int) -> list[Marginal]:
-        first, last = (rounds * turns // design.turns for turns in (turn - 1, turn))
+        first, last = (rounds * turns // design.fit.turns for turns in (turn - 1, turn))
         return discriminator.ask(mixture.probabilities(), times=last - first)
 
     tree: list[Edge] = [(left, right) for left, right in table.keep("tree", ledger, ask_for_tree)]
     kept = journal.recall("codes")
     fitted = -1 if kept is None else int(kept["turn"])
     if kept is None:
-        codes = design.choose_codes(table.layout.width)
+        codes = design.fit.choose_codes(table.layout.width)
         logits = table.draw_codes(tree, codes=codes, stddev=design.answer_stddev, rng=rng)
     else:
         logits = kept["logits"].astype(np.float32)
     mixture = Mixture(coarsening.sizes, logits)
-    steps, rate = design.turn_steps, design.turn_learning_rate
-    for number in range(design.turns + 1):
+    steps, rate = design.fit.turn_steps, design.fit.turn_learning_rate
+    for number in range(design.fit.turns + 1):
         name = f"round {number}"
         if number > 0 and not journal.has_lost(name):
             table.keep(name, ledger, partial(ask, number), dispensable=True)

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dpwgan.marginals.fit.plan import FitPlan
 from dpwgan.marginals.one_way.merging import MOST_CELLS
 from dpwgan.marginals.one_way.one_ways import OneWayPlan, plan_one_ways
 from dpwgan.marginals.selection.comparison_questions import COMPARISON_LABELS, find_compared
@@ -36,8 +37,6 @@ SELECTION_SHARE = 0.05
 # Strength that a marginal beyond one-ways needs: where there is less, the tree stays a forest.
 _STRENGTH_A_QUESTION = 20.0
 _LEAST_QUESTIONS = 2
-# Groups hold this many stddevs of an answer's noise at least: a cell of a pair holds a fraction of that.
-_LEAST_STDDEVS = 3.0
 # Where columns are few, one of categories may have more groups than others, up to so many: codes beyond share groups.
 _MOST_GROUPS, _MOST_GROUPS_OF_ALL = 512, 4_096
 # Of columns whose codes share groups these are told apart by so many rounds each; by one of so many rounds, at most.
@@ -61,51 +60,17 @@ _ROUNDS_FACTOR = 0.4
 # marginals that are asked for, or the same again, which take long to fit to and change little.
 _MOST_ROUNDS, _MOST_ROUNDS_OF_ALL, _ROUNDS_AN_ATTRIBUTE = 80, 160, 5
 _PAIRS_A_ROUND = 4
-# Questions go by the same scores, and their answers are fitted together, where rounds are many, or columns, so that
-# those which are worst seldom have to do with each other; by pairs of columns as long as so many turns are left.
-_MOST_TURNS = 80
-_COLUMNS_A_QUESTION, _PAIRS_A_QUESTION, _LEAST_TURNS = 16, 300, 10
 # Three-way marginals pay where the noise of an answer is far below a group.
 _STRENGTH_FOR_THREE_WAYS = 3_000.0
 # Larger ones pay where all their cells have this strength; columns of few cells are asked for more often, too.
 _STRENGTH_A_CELL = 25.0
 _MOST_WAYS = 5
 _FEW_CELLS = 4.0
-# What a nat between codes and columns weighs for each record, at a strength of 1: the weaker the noise, the less of an
-# answer is left to chance and the more of what was not asked for shows. A weight of w moves an answer of stddev s by
-# some w s stddevs: no more than so many, or large tables would not be nearer to the truth than small ones.
-_INFORMATION_WEIGHT = 1e-6
-_MOST_STDDEVS_MOVED = 2.0
-# Codes: so many, or for each group, whose pairs they have to tell apart, two, or one for each such strength up to six;
-# and so many cells of theirs.
-_MOST_CODES, _MOST_CODE_CELLS = 3_000, 16_000_000
-_LEAST_CODES_A_GROUP, _MOST_CODES_A_GROUP, _STRENGTH_A_CODE = 2.0, 6.0, 20_000.0
-_LEAST_CODES = 500
-# Weak answers are met by few codes.
-_CODES_FACTOR = 2.0
-# Steps after each turn's answers; half as many, twice as long, where the last fit is short.
-_TURN_STEPS, _TURN_RATE = 10, 0.7
-# Steps of the last fit. Where the noise is strong, more of them fit to it; from a strength on, it is their number that
-# answers are missed by.
-_FIT_STEPS, _MOST_FIT_STEPS = 300, 500
-_STRENGTH_FOR_STEPS = 20_000.0
-# Of many cells of codes there are fewer steps, and longer ones: codes are records of a tree at first, and of a wide
-# table more such records say more than steps do.
-_LEAST_FIT_STEPS, _MOST_STEPPED_CELLS = 50, 1e9
-
-# Time, measured as CPU seconds of two busy cores on the tables adult, ACS, IPUMS, RAND HIE and made-up censuses of 98
-# columns, at epsilon 1, by benchmarks/estimates.py. Groups that a number had, and that columns of many codes had: all
-# that are common, and of the rest as many as the root of them.
-_LIKELY_NUMBERS = 24.0
-_LIKELY_CODES, _LIKELY_RARE = 16.0, 2.5
-# One-way counts and their groups: the start-up of what they need, and each attribute.
+# Time, measured as that of the fit: what one-way counts and their groups need to start up, and each attribute.
 _SECONDS_OF_ONE_WAYS = 0.3
 _SECONDS_AN_ATTRIBUTE = 1.3e-3
 # A row's part in the counts of all pairs, over the square of the columns.
 _SECONDS_A_PAIR = 1.5e-9
-# A code's group in a step of the fit, and a code's part in one count that is compared with an answer.
-_SECONDS_A_CELL = 9e-9
-_SECONDS_AN_ANSWER = 1.5e-10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,6 +120,19 @@ class AnchorDesign:
         return min(_ANSWERS_A_DETAIL * len(self.detailed), self.rounds // _ROUNDS_A_DETAIL)
 
     @property
+    def fit(self) -> FitPlan:
+        """How codes are fitted to all that is released."""
+        return FitPlan(
+            settings=self.settings,
+            attributes=self.one_way_plan.attributes,
+            records=self.shape.records,
+            queries=self.queries,
+            rounds=self.rounds,
+            strength=self.strength,
+            answer_stddev=self.answer_stddev,
+        )
+
+    @property
     def dates(self) -> tuple[int, ...]:
         """The attributes that are days, which may be told apart by what else a row says."""
         return find_dates(self.one_way_plan.attributes)
@@ -197,50 +175,6 @@ class AnchorDesign:
         return max(1.0, self.queries + self.comparisons * of_comparison)
 
     @property
-    def turns(self) -> int:
-        """How often codes are fitted to new answers: to some at once, where there are many."""
-        by_pairs = min(math.comb(self.attributes, 2) // _PAIRS_A_QUESTION, self.rounds // _LEAST_TURNS)
-        by_columns = max(self.attributes // _COLUMNS_A_QUESTION, by_pairs)
-        at_once = max(math.ceil(self.rounds / _MOST_TURNS), by_columns, 1)
-        return math.ceil(self.rounds / at_once)
-
-    @property
-    def fit_steps(self) -> int:
-        """Number of steps of the last fit. Privacy: of public facts alone."""
-        if self.settings.fit_steps is not None:
-            return self.settings.fit_steps
-        chosen = min(_MOST_FIT_STEPS, max(_FIT_STEPS, round(_FIT_STEPS * self.strength / _STRENGTH_FOR_STEPS)))
-        width = max(2, round(self.likely_width))
-        few = round(_MOST_STEPPED_CELLS / (self.choose_codes(width) * width))
-        return min(chosen, max(_LEAST_FIT_STEPS, few))
-
-    @property
-    def fit_learning_rate(self) -> float:
-        """The rate of the last fit: that which was asked for, of steps that are few by plan a larger one."""
-        longer = 1.0 if self.settings.fit_steps else max(1.0, _FIT_STEPS / self.fit_steps)
-        return self.settings.fit_learning_rate * longer
-
-    @property
-    def is_short(self) -> bool:
-        """Whether the last fit has few steps by plan, so that it misses answers."""
-        return self.fit_learning_rate > self.settings.fit_learning_rate
-
-    @property
-    def turn_steps(self) -> int:
-        """Number of steps after the tree, and after each turn."""
-        return _TURN_STEPS // 2 if self.is_short else _TURN_STEPS
-
-    @property
-    def turn_learning_rate(self) -> float:
-        """The rate of these steps, which does not fall."""
-        return _TURN_RATE * self.settings.fit_learning_rate * _TURN_STEPS / self.turn_steps
-
-    @property
-    def least_count(self) -> float:
-        """How many records a group holds at least, where codes are fitted to it."""
-        return _LEAST_STDDEVS * self.answer_stddev if self.fit_ticks else 0.0
-
-    @property
     def one_ways_noise_multiplier(self) -> float:
         """Noise of the one-way counts over their joint sensitivity."""
         return self.scale / math.sqrt(self.one_ways_share)
@@ -281,13 +215,6 @@ class AnchorDesign:
     def answer_stddev(self) -> float:
         """Stddev of the noise on a count of an answer, in counts."""
         return self.answer_noise_multiplier * ANSWER_SENSITIVITY
-
-    @property
-    def information_weight(self) -> float:
-        """What a nat between codes and columns weighs against one of a record's likelihood."""
-        if self.settings.information_weight is not None:
-            return self.settings.information_weight
-        return min(_INFORMATION_WEIGHT * self.strength, _MOST_STDDEVS_MOVED / self.answer_stddev)
 
     @property
     def releases(self) -> list[Release]:
@@ -336,54 +263,21 @@ class AnchorDesign:
         return sum(self.most_sizes)
 
     @property
-    def likely_width(self) -> float:
-        """About how many groups all attributes together will have: what time is planned for.
-
-        Privacy: of public facts alone; how many there are is found in released counts.
-        """
-        seen = max(2.0, self.shape.records / (2.0 * _LEAST_STDDEVS * self.answer_stddev))
-        return sum(
-            min(seen, _LIKELY_NUMBERS, attribute.levels)
-            + min(seen, attribute.codes, _LIKELY_CODES + _LIKELY_RARE * math.sqrt(attribute.codes))
-            for attribute in self.one_way_plan.attributes
-        )
-
-    def choose_codes(self, width: int) -> int:
-        """Chooses how many codes the fitted generator has. Privacy: of the number of groups, which is released."""
-        of_each_group = min(_MOST_CODES_A_GROUP, max(_LEAST_CODES_A_GROUP, self.strength / _STRENGTH_A_CODE))
-        most = max(_MOST_CODES, round(of_each_group * width))
-        most = min(most, _MOST_CODE_CELLS // max(1, width), round(_CODES_FACTOR * self.strength))
-        return self.settings.codes or max(_LEAST_CODES, most)
-
-    @property
-    def fit_ticks(self) -> int:
-        """Number of fit steps in all."""
-        if not self.queries:
-            return 0
-        return (self.turns + 1) * self.turn_steps + self.fit_steps
-
-    @property
     def cost(self) -> Cost:
         """Rows of groups, pairs of groups, codes and their copies; the time of the releases and of the fit."""
-        width = self.most_width if self.fit_ticks else 0
+        width = self.most_width if self.fit.ticks else 0
         group_bytes = np.min_scalar_type(max(self.most_sizes, default=1) - 1).itemsize
+        code_bytes = 4 * 11 * self.fit.choose_codes(width) * width
+        seconds = _SECONDS_OF_ONE_WAYS + self.attributes * _SECONDS_AN_ATTRIBUTE
+        if self.fit.ticks:
+            seconds += self.shape.records * self.attributes**2 * _SECONDS_A_PAIR
+            seconds += self.fit.seconds
         return Cost(
             row_bytes=(group_bytes * self.attributes + 2 * len(self.detailed)) * self.shape.records
             + self.shape.row_bytes,
-            working_bytes=48 * self.one_way_plan.most_cells + 20 * width**2 + 4 * 11 * self.choose_codes(width) * width,
-            seconds=self._estimate_seconds(),
+            working_bytes=48 * self.one_way_plan.most_cells + 20 * width**2 + code_bytes,
+            seconds=seconds,
         )
-
-    def _estimate_seconds(self) -> float:
-        one_ways = _SECONDS_OF_ONE_WAYS + self.attributes * _SECONDS_AN_ATTRIBUTE
-        if not self.fit_ticks:
-            return one_ways
-        width = max(2.0, self.likely_width)
-        codes = self.choose_codes(round(width))
-        answers = self.queries * (width / self.attributes) ** 2
-        step_of_a_code = width * _SECONDS_A_CELL + answers * _SECONDS_AN_ANSWER
-        stepping = codes * self.fit_ticks * step_of_a_code
-        return one_ways + self.shape.records * self.attributes**2 * _SECONDS_A_PAIR + stepping
 
     def summary(self) -> dict[str, Any]:
         """The settings, those asked for and those chosen, as JSON-able pairs."""
@@ -393,9 +287,9 @@ class AnchorDesign:
             **{key: value for key, value in asdict(self.settings).items() if value is not None},
             "rounds": self.rounds,
             "ways": self.ways,
-            "fit_steps": self.fit_steps,
-            "fit_learning_rate": self.fit_learning_rate,
-            "information_weight": self.information_weight,
+            "fit_steps": self.fit.steps,
+            "fit_learning_rate": self.fit.learning_rate,
+            "information_weight": self.fit.information_weight,
             "anchor": self.kind,
             "one_ways_noise_multiplier": self.one_ways_noise_multiplier,
             "answer_noise_multiplier": self.answer_noise_multiplier,
@@ -436,7 +330,7 @@ def lay_out_anchor(
     if not design.queries:
         return design
     compared: tuple[int, ...] = ()
-    if design.rounds and not design.is_short:
+    if design.rounds and not design.fit.is_short:
         # After a short fit rows are moved to answers, which numbers drawn again would undo.
         compared = find_compared(one_way_plan.attributes, least_levels=MOST_CELLS + 1)
     design = replace(design, detailed=_choose_detailed(design), compared=compared)
@@ -461,7 +355,7 @@ def _choose_detailed(design: AnchorDesign) -> tuple[int, ...]:
 
     Of more than there are rounds for, those of the longest lists. Privacy: of public facts alone.
     """
-    most, of_all = design.most_groups, design.shape.records / (_LEAST_STDDEVS * design.answer_stddev)
+    most, of_all = design.most_groups, design.shape.records / design.fit.least_count
     codes = [0 if attribute.levels else attribute.codes for attribute in design.one_way_plan.attributes]
     shared = [place for place, many in enumerate(codes) if many > min(most, of_all / math.log(max(2, many)))]
     longest = sorted(shared, key=lambda place: -codes[place])
@@ -514,5 +408,5 @@ def calibrate_anchor(
         return replace(design, scale=choice.noise), choice
 
     asked = (False, True) if noise is None else (noise == "laplace",)
-    kinds = [first] if first.fit_ticks else [replace(first, pure=pure) for pure in asked]
+    kinds = [first] if first.fit.ticks else [replace(first, pure=pure) for pure in asked]
     return min(map(calibrate, kinds), key=lambda found: found[0].releases[0].stddev)

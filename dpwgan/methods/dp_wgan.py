@@ -81,10 +81,10 @@ class AnchoredDesign:
     @property
     def critic_seconds(self) -> float:
         """What the steps of both networks are expected to take, without the anchor. Units: seconds of two cores."""
-        settings, width = self.critic.settings, self.anchor.likely_width
+        settings, width = self.critic.settings, self.anchor.fit.likely_width
         batch = self.critic.expected_batch_size * self.anchor.attributes * settings.hidden_critic[0]
         turns = settings.generator_steps / settings.critic_steps_per_generator_step
-        turn = self.anchor.choose_codes(round(width)) * width * _SECONDS_A_CODE_CELL
+        turn = self.anchor.fit.choose_codes(round(width)) * width * _SECONDS_A_CODE_CELL
         return TENSORFLOW_SECONDS + self.critic.steps * (batch * SECONDS_A_ROW_CELL + turns * turn)
 
     def summary(self) -> dict[str, Any]:
@@ -171,7 +171,7 @@ class DpWgan(SharedMethod):
         return self._fit_alone(plan.design, run)
 
     def _fit_anchored(self, plan: AnchoredDesign, run: Run) -> MixtureSampler:
-        anchor_ticks, critic_ticks = plan.anchor.fit_ticks, _TICKS_A_STEP * plan.critic.steps
+        anchor_ticks, critic_ticks = plan.anchor.fit.ticks, _TICKS_A_STEP * plan.critic.steps
         total = anchor_ticks + critic_ticks
         rng, ledger, progress = run.model, run.ledger, run.progress
 

@@ -97,7 +97,7 @@ class QueryGanDesign:
 
     def choose_codes(self, width: int) -> int:
         """Chooses how many codes play against networks. Privacy: of the number of groups, which is released."""
-        return self.settings.fit.codes or min(_ONE_LAYER_CODES, self.anchor.choose_codes(width))
+        return self.settings.fit.codes or min(_ONE_LAYER_CODES, self.anchor.fit.choose_codes(width))
 
     def summary(self) -> dict[str, Any]:
         """The settings as JSON-able pairs."""
@@ -143,7 +143,7 @@ class QueryGan(SharedMethod):
             rest = replace(anchor, scale=scale / math.sqrt(1.0 - share))
             return QueryGanDesign(settings=settings, anchor=rest, extra=tuple(extra))
 
-        if not (networks or anchor.fit_ticks):  # one column has no pair, and nothing to certify
+        if not (networks or anchor.fit.ticks):  # one column has no pair, and nothing to certify
             anchor, choice = calibrate_anchor(anchor, terms)
             return Plan(design=QueryGanDesign(settings=settings, anchor=anchor, extra=()), shape=shape, choice=choice)
         choice = terms.calibrate(lambda scale: lay_out(scale).releases)

@@ -181,7 +181,7 @@ def test_time_is_planned_for_few_groups_when_noise_hides_most():
     loud, quiet = (
         plan(*towns, records=2_000, epsilon=epsilon, settings={}).plan.design.anchor for epsilon in (0.1, 10.0)
     )
-    assert loud.likely_width < quiet.likely_width <= quiet.most_width
+    assert loud.fit.likely_width < quiet.fit.likely_width <= quiet.most_width
     assert loud.most_width == quiet.most_width
     assert loud.cost.seconds < quiet.cost.seconds
 

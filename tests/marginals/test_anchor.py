@@ -13,6 +13,7 @@ from dpwgan.marginals import anchor, anchor_plan
 from dpwgan.marginals.anchor import FittedAnchor, fit_anchor
 from dpwgan.marginals.anchor_plan import ONE_WAYS_LABEL, AnchorDesign, AnchorSettings, Kind, plan_anchor
 from dpwgan.marginals.answers import measurements
+from dpwgan.marginals.fit import plan as fit_plan
 from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.one_way import one_ways
 from dpwgan.marginals.rows.mixture_sampler import MixtureSampler
@@ -69,7 +70,7 @@ def test_releases_take_their_share_of_rho_when_added_up(kind, columns, share):
     plan = make_plan(make_table(300, columns=columns), kind=kind)
     if plan.design.pure:
         # Few histograms, and nothing else: Laplace noise, whose epsilons add up.
-        assert not plan.design.fit_ticks
+        assert not plan.design.fit.ticks
         assert sum(release.event.epsilon for release in plan.releases) == pytest.approx(1 / plan.choice.noise)
         gaussian = make_terms().calibrate(lambda scale: replace(plan.design, scale=scale, pure=False).releases).noise
         assert plan.releases[0].stddev <= replace(plan.design, scale=gaussian, pure=False).releases[0].stddev
@@ -149,14 +150,14 @@ def test_columns_of_few_cells_are_asked_for_more_and_larger_marginals_when_plann
 def test_questions_are_asked_together_when_they_or_columns_are_many(columns, rounds, turns):
     design = make_plan(make_table(300), settings=AnchorSettings(), epsilon=8.0).design
     plan = replace(design.one_way_plan, attributes=design.one_way_plan.attributes[:1] * columns, looks=(1,) * columns)
-    assert replace(design, one_way_plan=plan, rounds=rounds).turns == turns
+    assert replace(design, one_way_plan=plan, rounds=rounds).fit.turns == turns
 
 
 def test_all_questions_are_asked_when_some_are_asked_together(monkeypatch):
-    monkeypatch.setattr(anchor_plan, "_MOST_TURNS", 2)
+    monkeypatch.setattr(fit_plan, "_MOST_TURNS", 2)
     encoded, watch = make_table(300), Watcher()
     plan = make_plan(encoded, settings=replace(FAST, rounds=5), epsilon=30.0)
-    assert plan.design.turns == 2
+    assert plan.design.fit.turns == 2
     fit(encoded, plan, ledger=reserve(plan, observers=[watch]))
     assert watch.order.count(SELECTION_LABEL) == watch.order.count(ANSWER_LABEL) == plan.design.queries
     assert plan.design.queries == len(NARROW) - 1 + 5
@@ -164,16 +165,16 @@ def test_all_questions_are_asked_when_some_are_asked_together(monkeypatch):
 
 def test_last_fit_takes_more_steps_when_the_noise_is_weak():
     design = make_plan(make_table(300), settings=AnchorSettings()).design
-    steps = [replace(design, scale=300 / strength).fit_steps for strength in (10, 20_000, 30_000, 40_000, 10**6)]
+    steps = [replace(design, scale=300 / strength).fit.steps for strength in (10, 20_000, 30_000, 40_000, 10**6)]
     assert steps == [300, 300, 450, 500, 500]
-    assert replace(design, settings=FAST, scale=1e-6).fit_steps == 8
+    assert replace(design, settings=FAST, scale=1e-6).fit.steps == 8
 
 
 def test_wide_tables_have_more_codes_and_fewer_but_longer_steps(monkeypatch):
     design = replace(make_plan(make_table(300), settings=AnchorSettings()).design, scale=300 / 10**6)
     widths = (400, 600, 1_500, 4_000, 40_000)
-    assert [design.choose_codes(width) for width in widths] == [3_000, 3_600, 9_000, 4_000, 500]
-    codes = [replace(design, scale=300 / strength).choose_codes(2_000) for strength in (600, 40_000, 80_000, 10**6)]
+    assert [design.fit.choose_codes(width) for width in widths] == [3_000, 3_600, 9_000, 4_000, 500]
+    codes = [replace(design, scale=300 / strength).fit.choose_codes(2_000) for strength in (600, 40_000, 80_000, 10**6)]
     assert codes == [1_200, 4_000, 8_000, 8_000]
     for width, steps, rate, turn_steps in (
         (300, 500, 0.1, 10),
@@ -182,20 +183,20 @@ def test_wide_tables_have_more_codes_and_fewer_but_longer_steps(monkeypatch):
         (9_000, 63, 30 / 63, 5),
         (60_000, 50, 0.6, 5),
     ):
-        monkeypatch.setattr(anchor.AnchorDesign, "likely_width", width)
-        assert (design.fit_steps, design.fit_learning_rate) == (steps, pytest.approx(rate))
-        assert design.turn_steps == turn_steps
-        assert design.is_short == (turn_steps == 5)
-        assert design.summary()["fit_learning_rate"] == design.fit_learning_rate
+        monkeypatch.setattr(fit_plan.FitPlan, "likely_width", width)
+        assert (design.fit.steps, design.fit.learning_rate) == (steps, pytest.approx(rate))
+        assert design.fit.turn_steps == turn_steps
+        assert design.fit.is_short == (turn_steps == 5)
+        assert design.summary()["fit_learning_rate"] == design.fit.learning_rate
         asked = replace(design, settings=AnchorSettings(fit_steps=30, fit_learning_rate=0.02))
-        assert (asked.fit_steps, asked.fit_learning_rate, asked.is_short) == (30, 0.02, False)
+        assert (asked.fit.steps, asked.fit.learning_rate, asked.fit.is_short) == (30, 0.02, False)
 
 
 @pytest.mark.parametrize(("short", "steps", "rate"), [(False, 10, 0.07), (True, 5, 0.14)])
 def test_codes_go_on_from_turn_to_turn_when_fitted(short, steps, rate, monkeypatch):
     encoded, fits = make_table(300, columns=NARROW), list[tuple[Any, ...]]()
     design = make_plan(encoded, settings=replace(FAST, fit_steps=None)).design
-    monkeypatch.setattr(anchor.AnchorDesign, "is_short", short)
+    monkeypatch.setattr(fit_plan.FitPlan, "is_short", short)
     fit_codes = anchor.fit
 
     def note(mixture: Any, losses: Any, **given: Any) -> None:
@@ -208,7 +209,7 @@ def test_codes_go_on_from_turn_to_turn_when_fitted(short, steps, rate, monkeypat
     monkeypatch.setattr(anchor, "fit", note)
     monkeypatch.setattr(anchor, "fit_on", lambda *_, **__: None)
     left = fit(encoded, Plan(design=design, shape=encoded.shape, choice=make_plan(encoded).choice)).generator
-    assert len(fits) == design.turns + 1 == 4
+    assert len(fits) == design.fit.turns + 1 == 4
     starts, ends = [[step[i] for step in fits] for i in (1, 2)]
     for start, end in zip([*starts[1:], left.probabilities()], ends, strict=True):
         np.testing.assert_allclose(start, end, atol=1e-6)
@@ -375,7 +376,7 @@ def test_numbers_are_compared_only_where_public_facts_say_that_there_is_somethin
     long, short = (
         make_plan(encoded, epsilon=10.0, settings=AnchorSettings(rounds=3, codes=codes)).design for codes in (40, 10**6)
     )
-    assert (long.is_short, long.compared, short.is_short, short.compared) == (False, (0, 1), True, ())
+    assert (long.fit.is_short, long.compared, short.fit.is_short, short.compared) == (False, (0, 1), True, ())
     assert not make_plan(encoded, kind="one-ways", epsilon=10.0).design.compared
     few = NumericColumn(name="few", minimum=0, maximum=127, integer=True)
     for columns in ([few, replace(few, name="fewer"), *NARROW[:2]], [replace(few, maximum=999), few, *NARROW[:2]]):
@@ -486,14 +487,14 @@ def test_information_weight_is_public_and_follows_the_strength_when_none_is_aske
         for epsilon in (0.1, 1.0)
         for weight in (None, 0.25)
     }
-    weights = {key: plan.information_weight for key, plan in plans.items()}
+    weights = {key: plan.fit.information_weight for key, plan in plans.items()}
     assert weights[0.1, 0.25] == weights[1.0, 0.25] == 0.25
     # The strength is n over the scale of the noise, which at these epsilons goes with one over epsilon.
     assert weights[1.0, None] / weights[0.1, None] == pytest.approx(10.0, rel=0.1)
-    assert all(plan.summary()["information_weight"] == plan.information_weight for plan in plans.values())
+    assert all(plan.summary()["information_weight"] == plan.fit.information_weight for plan in plans.values())
     # It moves no answer by more than so many stddevs of its noise, so that large tables are met more closely.
     large = make_plan(replace(shape, records=10**7), settings=AnchorSettings(), delta=1e-9).design
-    assert large.information_weight * large.answer_stddev == pytest.approx(2.0)
+    assert large.fit.information_weight * large.answer_stddev == pytest.approx(2.0)
 
 
 def test_codes_know_less_of_columns_when_information_weighs_more():
@@ -512,7 +513,7 @@ def test_rows_go_to_answers_of_which_codes_of_a_short_fit_miss_one_by_more_than_
     settings = replace(FAST, rounds=2, fit_steps=None)
     assert not fit(encoded, make_plan(encoded, settings=FAST)).is_short
     assert not fit(encoded, make_plan(encoded, settings=replace(settings, codes=20))).is_short
-    monkeypatch.setattr(anchor_plan, "_MOST_STEPPED_CELLS", 1)
+    monkeypatch.setattr(fit_plan, "_MOST_STEPPED_CELLS", 1)
     fitted = fit(encoded, make_plan(encoded, settings=settings))
     assert fitted.is_short
     table, probabilities = fitted.table, fitted.generator.probabilities()

@@ -1,0 +1,146 @@
+"""How codes are fitted to what is released: how many, in which steps and in what time, from public facts alone."""
+
+import math
+from dataclasses import dataclass
+
+from dpwgan.marginals.layout import Attribute
+from dpwgan.marginals.settings import AnchorSettings
+
+# Questions go by the same scores, and their answers are fitted together, where rounds are many, or columns, so that
+# those which are worst seldom have to do with each other; by pairs of columns as long as so many turns are left.
+_MOST_TURNS = 80
+_COLUMNS_A_QUESTION, _PAIRS_A_QUESTION, _LEAST_TURNS = 16, 300, 10
+# Groups hold this many stddevs of an answer's noise at least: a cell of a pair holds a fraction of that.
+_LEAST_STDDEVS = 3.0
+# What a nat between codes and columns weighs for each record, at a strength of 1: the weaker the noise, the less of an
+# answer is left to chance and the more of what was not asked for shows. A weight of w moves an answer of stddev s by
+# some w s stddevs: no more than so many, or large tables would not be nearer to the truth than small ones.
+_INFORMATION_WEIGHT = 1e-6
+_MOST_STDDEVS_MOVED = 2.0
+# Codes: so many, or for each group, whose pairs they have to tell apart, two, or one for each such strength up to six;
+# and so many cells of theirs.
+_MOST_CODES, _MOST_CODE_CELLS = 3_000, 16_000_000
+_LEAST_CODES_A_GROUP, _MOST_CODES_A_GROUP, _STRENGTH_A_CODE = 2.0, 6.0, 20_000.0
+_LEAST_CODES = 500
+# Weak answers are met by few codes.
+_CODES_FACTOR = 2.0
+# Steps after each turn's answers; half as many, twice as long, where the last fit is short.
+_TURN_STEPS, _TURN_RATE = 10, 0.7
+# Steps of the last fit. Where the noise is strong, more of them fit to it; from a strength on, it is their number that
+# answers are missed by.
+_FIT_STEPS, _MOST_FIT_STEPS = 300, 500
+_STRENGTH_FOR_STEPS = 20_000.0
+# Of many cells of codes there are fewer steps, and longer ones: codes are records of a tree at first, and of a wide
+# table more such records say more than steps do.
+_LEAST_FIT_STEPS, _MOST_STEPPED_CELLS = 50, 1e9
+
+# Time, measured as CPU seconds of two busy cores on the tables adult, ACS, IPUMS, RAND HIE and made-up censuses of 98
+# columns, at epsilon 1, by benchmarks/estimates.py. Groups that a number had, and that columns of many codes had: all
+# that are common, and of the rest as many as the root of them.
+_LIKELY_NUMBERS = 24.0
+_LIKELY_CODES, _LIKELY_RARE = 16.0, 2.5
+# A code's group in a step of the fit, and a code's part in one count that is compared with an answer.
+_SECONDS_A_CELL = 9e-9
+_SECONDS_AN_ANSWER = 1.5e-10
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitPlan:
+    """How codes are fitted to `queries` marginals, the `rounds` of which that are no tree's come in turns.
+
+    `strength` is the number of records over the noise that a lone count would have, `answer_stddev` that of an answer.
+    """
+
+    settings: AnchorSettings
+    attributes: tuple[Attribute, ...]
+    records: int
+    queries: int
+    rounds: int
+    strength: float
+    answer_stddev: float
+
+    @property
+    def turns(self) -> int:
+        """How often codes are fitted to new answers: to some at once, where there are many."""
+        by_pairs = min(math.comb(len(self.attributes), 2) // _PAIRS_A_QUESTION, self.rounds // _LEAST_TURNS)
+        by_columns = max(len(self.attributes) // _COLUMNS_A_QUESTION, by_pairs)
+        at_once = max(math.ceil(self.rounds / _MOST_TURNS), by_columns, 1)
+        return math.ceil(self.rounds / at_once)
+
+    @property
+    def steps(self) -> int:
+        """Number of steps of the last fit. Privacy: of public facts alone."""
+        if self.settings.fit_steps is not None:
+            return self.settings.fit_steps
+        chosen = min(_MOST_FIT_STEPS, max(_FIT_STEPS, round(_FIT_STEPS * self.strength / _STRENGTH_FOR_STEPS)))
+        width = max(2, round(self.likely_width))
+        few = round(_MOST_STEPPED_CELLS / (self.choose_codes(width) * width))
+        return min(chosen, max(_LEAST_FIT_STEPS, few))
+
+    @property
+    def learning_rate(self) -> float:
+        """The rate of the last fit: that which was asked for, of steps that are few by plan a larger one."""
+        longer = 1.0 if self.settings.fit_steps else max(1.0, _FIT_STEPS / self.steps)
+        return self.settings.fit_learning_rate * longer
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the last fit has few steps by plan, so that it misses answers."""
+        return self.learning_rate > self.settings.fit_learning_rate
+
+    @property
+    def turn_steps(self) -> int:
+        """Number of steps after the tree, and after each turn."""
+        return _TURN_STEPS // 2 if self.is_short else _TURN_STEPS
+
+    @property
+    def turn_learning_rate(self) -> float:
+        """The rate of these steps, which does not fall."""
+        return _TURN_RATE * self.settings.fit_learning_rate * _TURN_STEPS / self.turn_steps
+
+    @property
+    def ticks(self) -> int:
+        """Number of fit steps in all."""
+        if not self.queries:
+            return 0
+        return (self.turns + 1) * self.turn_steps + self.steps
+
+    @property
+    def least_count(self) -> float:
+        """How many records a group holds at least, where codes are fitted to it."""
+        return _LEAST_STDDEVS * self.answer_stddev if self.ticks else 0.0
+
+    @property
+    def information_weight(self) -> float:
+        """What a nat between codes and columns weighs against one of a record's likelihood."""
+        if self.settings.information_weight is not None:
+            return self.settings.information_weight
+        return min(_INFORMATION_WEIGHT * self.strength, _MOST_STDDEVS_MOVED / self.answer_stddev)
+
+    @property
+    def likely_width(self) -> float:
+        """About how many groups all attributes together will have: what time is planned for.
+
+        Privacy: of public facts alone; how many there are is found in released counts.
+        """
+        seen = max(2.0, self.records / (2.0 * _LEAST_STDDEVS * self.answer_stddev))
+        return sum(
+            min(seen, _LIKELY_NUMBERS, attribute.levels)
+            + min(seen, attribute.codes, _LIKELY_CODES + _LIKELY_RARE * math.sqrt(attribute.codes))
+            for attribute in self.attributes
+        )
+
+    def choose_codes(self, width: int) -> int:
+        """Chooses how many codes the fitted generator has. Privacy: of the number of groups, which is released."""
+        of_each_group = min(_MOST_CODES_A_GROUP, max(_LEAST_CODES_A_GROUP, self.strength / _STRENGTH_A_CODE))
+        most = max(_MOST_CODES, round(of_each_group * width))
+        most = min(most, _MOST_CODE_CELLS // max(1, width), round(_CODES_FACTOR * self.strength))
+        return self.settings.codes or max(_LEAST_CODES, most)
+
+    @property
+    def seconds(self) -> float:
+        """Estimate of the time that all steps take on two cores."""
+        width = max(2.0, self.likely_width)
+        answers = self.queries * (width / len(self.attributes)) ** 2
+        step_of_a_code = width * _SECONDS_A_CELL + answers * _SECONDS_AN_ANSWER
+        return self.choose_codes(round(width)) * self.ticks * step_of_a_code
