@@ -29,13 +29,7 @@ from dpwgan.app.planning import RunPlan, plan_run
 from dpwgan.app.progress import ProgressCallback, ignore_progress, show_bar
 from dpwgan.app.public_table import read_public_table
 from dpwgan.app.sampling import RowSource
-from dpwgan.app.saved_model import (
-    WEIGHTS_FOLDER,
-    ModelDescription,
-    load_synthesizer,
-    read_description,
-    save_model,
-)
+from dpwgan.app.saved_model import WEIGHTS_FOLDER, ModelDescription, load_synthesizer, read_description, save_model
 from dpwgan.app.teamwork import agree_on_charges, do_together, open_together
 from dpwgan.app.together import draw_chunks
 from dpwgan.errors import UsageError

@@ -31,7 +31,7 @@ from dpwgan.privacy.unit_counts import plan_links, plan_sizes
 from dpwgan.table.calendar import CalendarColumn
 from dpwgan.table.encoded import TableShape, lay_out_spans
 from dpwgan.table.encoder import TableEncoder
-from dpwgan.table.schema import CategoricalColumn, IdentifierColumn, Schema, SizeColumn
+from dpwgan.table.schema import CategoricalColumn, IdentifierColumn, Schema
 from dpwgan.table.source import choose_step
 from dpwgan.table.units.forms import list_forms
 from dpwgan.table.units.links import TURNS_OF_MOMENTS
@@ -301,8 +301,8 @@ def warn_of_noise(run_plan: RunPlan) -> None:
     Privacy: sees public facts only.
     """
     records = run_plan.shape.records
-    found = [column for column in run_plan.schema.columns if isinstance(column, CategoricalColumn)]
-    lists = [column for column in found if not isinstance(column, SizeColumn)]  # which the specs do not list
+    # How many rows a unit has is written in no file, and listed by no specs.
+    lists = [own for own in run_plan.schema.columns if isinstance(own, CategoricalColumn) and own.is_written]
     for stddev in [line.stddev for line in run_plan.plan.releases if line.label == ONE_WAYS_LABEL]:
         if stddev > _MUCH_NOISE * records:
             LOGGER.warning(
@@ -364,7 +364,9 @@ def resume_plan(run_plan: RunPlan, journal: Journal) -> RunPlan:
 
 
 def _plan_method(schema: Schema, *, records: int, config: SynthesisConfig, terms: Terms) -> Plan[Any]:
-    assumed = _assume_lists(schema)
+    cells = tuple(f"cell {number}" for number in range(ASSUMED_CATEGORIES))
+    lists = (CategoricalColumn(name=own.name, tokens=cells, domain=own.privacy) for own in schema.undiscovered)
+    assumed = schema.put(*lists)
     rules = TableEncoder(assumed, tuple(filter(assumed.is_written, assumed.by_name))).list_rules()
     shape = TableShape(records=records, spans=lay_out_spans(assumed), image=schema.layout, rules=rules)
     method = get_method(config.method)
@@ -394,9 +396,3 @@ def _refuse_other_guarantee(run_plan: RunPlan) -> None:
         raise UsageError(f"{none} runs only with --no-guarantee: {unprotected.reason}")
     if config.checkpoint is not None:
         raise UsageError(f"{none} keeps no checkpoint")
-
-
-def _assume_lists(schema: Schema) -> Schema:
-    cells = tuple(f"cell {number}" for number in range(ASSUMED_CATEGORIES))
-    lists = (CategoricalColumn(name=own.name, tokens=cells, domain=own.privacy) for own in schema.undiscovered)
-    return schema.put(*lists)

@@ -32,14 +32,10 @@ def recognise(source: Source) -> bool:
 
 def read(source: Source) -> Iterator[Entry]:
     """The properties of a row."""
-    row = _find_row(source.members)
+    row = _follow(source.members, source.members)
+    row = _follow(row["items"], source.members) if isinstance(row.get("items"), Mapping) else row
     for name, part in row["properties"].items():
         yield _read_property(name, _merge(part, source.members), is_needed=name in row.get("required", ()))
-
-
-def _find_row(root: Part) -> Part:
-    row = _follow(root, root)
-    return _follow(row["items"], root) if isinstance(row.get("items"), Mapping) else row
 
 
 def _follow(part: Part | bool, root: Part) -> Part:

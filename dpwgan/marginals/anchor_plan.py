@@ -193,11 +193,6 @@ class AnchorDesign:
         return (1.0 - self.one_ways_share) * (1.0 - min(self._needed_share, _MOST_OF_CORRELATIONS))
 
     @property
-    def correlations_noise_multiplier(self) -> float:
-        """Noise of the correlations' releases over their sensitivities, as a lone one would have."""
-        return self.scale / math.sqrt(1.0 - self.one_ways_share - self._questions_share)
-
-    @property
     def selection_epsilon(self) -> float:
         """Epsilon of one selection: (epsilon^2/8)-zCDP each."""
         share = self._questions_share * SELECTION_SHARE
@@ -223,7 +218,8 @@ class AnchorDesign:
             ONE_WAYS_LABEL, noise_multiplier=self.one_ways_noise_multiplier, pure=self.pure
         )
         if self.correlated:
-            lines += plan_correlations(noise_multiplier=self.correlations_noise_multiplier)
+            share = 1.0 - self.one_ways_share - self._questions_share
+            lines += plan_correlations(noise_multiplier=self.scale / math.sqrt(share))
         if self.queries:
             lines += plan_queries(
                 self.queries,
@@ -338,10 +334,7 @@ def lay_out_anchor(
 
 
 def _choose_correlated(design: AnchorDesign) -> tuple[int, ...]:
-    """Chooses the attributes with an order, where questions are few beside their pairs.
-
-    Privacy: of public facts alone.
-    """
+    """Chooses the attributes with an order, where questions are few beside their pairs."""
     attributes = design.one_way_plan.attributes
     found = tuple(place for place, attribute in enumerate(attributes) if has_order(attribute))
     numbers = sum(attributes[place].levels > 0 for place in found)

@@ -16,15 +16,7 @@ from dpwgan.table.conditions import read_sql
 from dpwgan.table.encoded import EncodedTable, RowRule, choose_number_type, lay_out_spans
 from dpwgan.table.findings import Findings, check_header, describe
 from dpwgan.table.rules import RuleBook
-from dpwgan.table.schema import (
-    FixedColumn,
-    FunctionColumn,
-    IdentifierColumn,
-    MemberColumn,
-    Rule,
-    Schema,
-    SizeColumn,
-)
+from dpwgan.table.schema import FixedColumn, FunctionColumn, IdentifierColumn, MemberColumn, Rule, Schema, SizeColumn
 from dpwgan.table.source import Piece
 from dpwgan.table.storage import allocate, cut, let_go, move_up
 from dpwgan.table.threads import map_in_order

@@ -299,10 +299,6 @@ class NumericColumn(TrainedColumn, kind="numeric"):
         first, last = (float((end - minimum) / (maximum - minimum)) for end in ends)
         return min(levels, MOST_LEVELS), first, last
 
-    def cut_at_bins(self) -> "NumericColumn":
-        """The column without bins, with borders in their places."""
-        return self if self.edges is None else replace(self, edges=None, borders=self.edges[1:-1])
-
     def _place_levels(self, borders: tuple[float, ...], levels: int) -> tuple[int, ...]:
         """The first level at or above each border, but for those that leave all levels on one side."""
         low, high = self.find_ends()
@@ -654,8 +650,12 @@ class Schema:
 
     def cut_at_bins(self, *, but: str | None = None) -> "Schema":
         """The schema for whoever finds intervals by itself: borders in place of bins, `but` of one column."""
-        numbers = (column for column in self.columns if isinstance(column, NumericColumn) and column.name != but)
-        return self.put(*(column.cut_at_bins() for column in numbers))
+        cut = (
+            replace(column, edges=None, borders=column.edges[1:-1])
+            for column in self.columns
+            if isinstance(column, NumericColumn) and column.edges is not None and column.name != but
+        )
+        return self.put(*cut)
 
     @property
     def unit(self) -> UnitColumn | None:

@@ -2,7 +2,6 @@
 
 import argparse
 import hashlib
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -52,7 +51,11 @@ def _run(arguments: argparse.Namespace) -> None:
         lines = find_lines(content.decode("utf-8-sig"))
         digest, folder = hashlib.sha256(content).hexdigest(), Path(arguments.specs).parent
         schema = survey_specs(document, found, sha256=digest, codebook=codebook, folder=folder)
-    wrong = sorted((_place(error, lines) for error in found.found), key=lambda problem: problem.line or 0)
+    wrong: list[Problem] = []
+    for error in found.found:
+        key, line = find_line(lines, column=error.column, sentence=str(error))
+        wrong.append(Problem(line=line, column=error.column, key=key, problem=str(error)))
+    wrong.sort(key=lambda problem: problem.line or 0)
     misfits: list[Problem] = []
     if schema is not None and isinstance(document, dict) and arguments.data is not None:
         for column, rows, said in find_misfits(arguments.data, schema, document=document, problems=found):
@@ -72,11 +75,6 @@ def _run(arguments: argparse.Namespace) -> None:
         raise DataError(f"The table has {say_count(len(misfits), 'problem')}")
     if not arguments.quiet and arguments.json != "-":
         print_lines([f"{arguments.specs}: nothing is wrong"])
-
-
-def _place(error: SpecsError, lines: Mapping[Place, int]) -> Problem:
-    key, line = find_line(lines, column=error.column, sentence=str(error))
-    return Problem(line=line, column=error.column, key=key, problem=str(error))
 
 
 COMMAND = Command(

@@ -23,6 +23,15 @@ from dpwgan.table.schema import FixedColumn
 from dpwgan.table.specs.keys import UNIT
 from dpwgan.table.spelling import has_no_cells, name_type
 
+_OPTIONAL = (
+    'optional by the dictionary, and never empty in the rows: %s; where a blank cannot be, take "optional" out, for '
+    "some rows of the output have one"
+)
+_TIED = (
+    'in every row %s: if that is so by its nature, derive the one, tell it "since" the other, or tie both by a rule '
+    "(docs/specs.md), for the output breaks it else"
+)
+
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--from", metavar="FILE", dest="dictionary", help="the dictionary; - for stdin")
@@ -75,7 +84,7 @@ def _run(arguments: argparse.Namespace) -> None:
             waived.remove(name)
         if full := [name for name in header if told.get(name, {}).get("optional")]:
             empty = {name for frame in table.frames() for name in full if (frame[name] == "").any()}
-            full = [name for name in full if name not in empty]
+            full = [quote(name) for name in full if name not in empty]
         # What follows from whose a row is, is said of that column.
         ties = find_ties({name: draft[name] for name in header if name not in owners}, table.frames())
     write_bytes(arguments.output, format_draft(draft).encode())
@@ -99,27 +108,17 @@ def _run(arguments: argparse.Namespace) -> None:
             f'; all its rows have the same {list_some(own)}: mark such columns "of": "unit"' if own else "",
             f"; {say_both(UNIT)}" if UNIT in draft else "",
         )
-    if doubts := [f"{quote(name)} ({why[name]})" for name in draft if name in why and not holes[name]]:
-        LOGGER.info("drafted, and to be looked at again: %s", list_some(doubts))
-    if rough := [name for name, keys in draft.items() if keys["type"] == "float" and "decimals" not in keys]:
-        LOGGER.info(
-            'without "decimals": %s; say how many there are, for about six digits in all are written else',
-            list_some(map(quote, rough)),
-        )
-    if full:
-        LOGGER.info(
-            'optional by the dictionary, and never empty in the rows: %s; where a blank cannot be, take "optional" '
-            "out, for some rows of the output have one",
-            list_some(map(quote, full)),
-        )
-    if ties:
-        LOGGER.info(
-            'in every row %s: if that is so by its nature, derive the one, tell it "since" the other, or tie both by a '
-            "rule (docs/specs.md), for the output breaks it else",
-            list_some(ties),
-        )
-    if left:
-        LOGGER.info("to be filled in by hand, null in the draft: %s", list_some(left))
+    doubts = [f"{quote(name)} ({why[name]})" for name in draft if name in why and not holes[name]]
+    rough = [quote(name) for name, keys in draft.items() if keys["type"] == "float" and "decimals" not in keys]
+    for things, sentence in (
+        (doubts, "drafted, and to be looked at again: %s"),
+        (rough, 'without "decimals": %s; say how many there are, for about six digits in all are written else'),
+        (full, _OPTIONAL),
+        (ties, _TIED),
+        (left, "to be filled in by hand, null in the draft: %s"),
+    ):
+        if things:
+            LOGGER.info(sentence, list_some(things))
 
 
 COMMAND = Command(

@@ -19,15 +19,7 @@ from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.files.reader import get_format, open_table, open_undescribed, read_types
 from dpwgan.table.findings import compare_header, describe
-from dpwgan.table.schema import (
-    CategoricalColumn,
-    ComputedColumn,
-    DerivedColumn,
-    NumericColumn,
-    Schema,
-    UndiscoveredColumn,
-    UnitColumn,
-)
+from dpwgan.table.schema import CategoricalColumn, FunctionColumn, NumericColumn, Schema, UndiscoveredColumn, UnitColumn
 from dpwgan.table.source import Piece, SourceTable
 from dpwgan.table.specs import Problems
 from dpwgan.table.specs.keys import LAYOUT, UNIT, declares
@@ -89,7 +81,7 @@ def _find_illegal_cells(table: SourceTable, schema: Schema) -> Iterator[Misfit]:
     judged = {
         name: column
         for name, column in known.items()
-        if not isinstance(column, DerivedColumn | ComputedColumn) or known.keys() >= {*column.sources}
+        if not isinstance(column, FunctionColumn) or known.keys() >= {*column.sources}
     }
     if not judged:
         return

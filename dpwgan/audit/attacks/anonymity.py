@@ -38,7 +38,7 @@ def single_out(game: Game, rng: np.random.Generator) -> AttackResult:
     # Cut to one size before duplicates go: the different rows of a longer table are rarer ones.
     rows = min(game.real.rows, game.holdout.rows)
     real, holdout = (
-        _to_frame(game.draw(table, rng, rows=rows), missing_apart=False).drop_duplicates(ignore_index=True)
+        _to_frame(table.draw(rows, rng), missing_apart=False).drop_duplicates(ignore_index=True)
         for table in (game.real, game.holdout)
     )
     rows = min(len(real), len(holdout))
@@ -134,7 +134,7 @@ def _play(game: Game, evaluator: Any, trials: int, *, mode: str | None = None, *
 def _draw_frames(game: Game, rng: np.random.Generator) -> "dict[str, pd.DataFrame]":
     """The tables by the names of anonymeter's arguments, as many training as hold-out rows."""
     trials = min(game.settings.rows, game.real.rows, game.holdout.rows)
-    tables = {"ori": game.draw(game.real, rng, rows=trials), "control": game.draw(game.holdout, rng, rows=trials)}
+    tables = {"ori": game.real.draw(trials, rng), "control": game.holdout.draw(trials, rng)}
     tables["syn"] = game.synthetic
     return {name: _to_frame(table, missing_apart=True) for name, table in tables.items()}
 

@@ -77,9 +77,9 @@ class Game(TableSet):
             if rows < FEWEST_ROWS:
                 raise UsageError(f"the {name} table has {rows} usable rows, and attacks need at least {FEWEST_ROWS}")
 
-    def draw(self, table: ComparedTable, rng: np.random.Generator, *, rows: int | None = None) -> ComparedTable:
+    def draw(self, table: ComparedTable, rng: np.random.Generator) -> ComparedTable:
         """Draws rows to attack, without replacement: all of them if there are no more than asked for."""
-        return table.draw(self.settings.rows if rows is None else rows, rng)
+        return table.draw(self.settings.rows, rng)
 
 
 Attack = Callable[[Game, np.random.Generator], AttackResult]

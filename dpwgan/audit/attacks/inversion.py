@@ -47,7 +47,7 @@ def invert_classifier(game: Game, rng: np.random.Generator) -> AttackResult:
     def read_inputs(table: ComparedTable) -> Points:
         return lay_out_points(table).keep(inputs)
 
-    trained_on = game.draw(game.synthetic, rng, rows=_MOST_TRAINED_ON)
+    trained_on = game.synthetic.draw(_MOST_TRAINED_ON, rng)
     labels, points = trained_on.cells[:, target], read_inputs(trained_on)
     if (width := points.parts[-1].stop) > MOST_WIDTH:
         raise CannotPlayError(f"the inputs have {width} cells together, more than {MOST_WIDTH}")
@@ -71,7 +71,7 @@ def invert_classifier(game: Game, rng: np.random.Generator) -> AttackResult:
         raise CannotPlayError(
             f"reconstructions led to {found} rows of classes that both training and hold-out rows have"
         )
-    tested_on = game.draw(game.holdout, rng, rows=_MOST_NEAR)
+    tested_on = game.holdout.draw(_MOST_NEAR, rng)
     accuracy = float(model.score(read_inputs(tested_on).spread_out(), tested_on.cells[:, target]))
     return AttackResult(
         question="Do inputs reconstructed from a classifier of the synthetic table lie nearer to training rows?",

@@ -119,10 +119,7 @@ class FitPlan:
 
     @property
     def likely_width(self) -> float:
-        """About how many groups all attributes together will have: what time is planned for.
-
-        Privacy: of public facts alone; how many there are is found in released counts.
-        """
+        """About how many groups all attributes together will have, which steps and time are planned for."""
         seen = max(2.0, self.records / (2.0 * _LEAST_STDDEVS * self.answer_stddev))
         return sum(
             min(seen, _LIKELY_NUMBERS, attribute.levels)
