@@ -5,6 +5,7 @@ Privacy: a draft reads no row, unless --from-rows names a table: what is taken f
 
 import argparse
 import json
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -57,64 +58,84 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError("--from-rows reads CSV and Parquet; images need a 'layout' in the specs (docs/images.md)")
 
 
+@dataclass(kw_only=True)
+class _Draft:
+    """Specs, and what is to be said of them: all but the specs is of rows, and nothing where none were read.
+
+    `waived`: columns that were read from rows. `why`: why a column is open, or to be looked at again. `owners` may say
+    whose a row is, each with what all its rows have in common. `full`: columns never empty; `ties`: what holds in all.
+    """
+
+    specs: dict[str, dict[str, Any]]
+    waived: list[str] = field(default_factory=list)
+    why: dict[str, str] = field(default_factory=dict)
+    owners: dict[str, list[str]] = field(default_factory=dict)
+    full: list[str] = field(default_factory=list)
+    ties: list[str] = field(default_factory=list)
+
+
 def _run(arguments: argparse.Namespace) -> None:
-    draft: dict[str, dict[str, Any]] = {}
-    kind = "no dictionary"
+    kind, told = "no dictionary", dict[str, dict[str, Any]]()
     if arguments.dictionary:
-        kind, draft = draft_specs(read_bytes(arguments.dictionary), kind=arguments.kind, table=arguments.table)
-        kind = KINDS[kind].title
-    waived: list[str] = []
-    owners: dict[str, list[str]] = {}
-    why: dict[str, str] = {}
-    full: list[str] = []
-    ties: list[str] = []
-    if arguments.from_rows:
-        types = read_types(arguments.from_rows)
-        odd = {name: name_type(kind) for name, kind in types.items() if kind is not None and has_no_cells(kind)}
-        skipped = {name: FixedColumn(name=name, cell="") for name in odd}
-        table = open_undescribed(arguments.from_rows, skipped, types=types, read=True)
-        told = draft
-        draft, waived, why = fill_from_rows(told, table.frames())
-        draft = {name: draft.get(name, {"type": None}) for name in (*told, *table.header)}
-        why |= {name: f"{kind}? make numbers or text of it" for name, kind in odd.items()}
-        header = [name for name in table.header if name not in odd]
-        owners = find_owners(draft, table.frames)
-        for name in owners.keys() & {*waived}:  # somebody's number has no place in what is published
-            draft[name], why[name] = dict(told.get(name, {"type": None})), "whose a row is?"
-            waived.remove(name)
-        if full := [name for name in header if told.get(name, {}).get("optional")]:
-            empty = {name for frame in table.frames() for name in full if (frame[name] == "").any()}
-            full = [quote(name) for name in full if name not in empty]
-        # What follows from whose a row is, is said of that column.
-        ties = find_ties({name: draft[name] for name in header if name not in owners}, table.frames())
-    write_bytes(arguments.output, format_draft(draft).encode())
-    holes = {name: list_holes(keys) for name, keys in draft.items()}
+        name, told = draft_specs(read_bytes(arguments.dictionary), kind=arguments.kind, table=arguments.table)
+        kind = KINDS[name].title
+    draft = _fill(told, arguments.from_rows) if arguments.from_rows else _Draft(specs=told)
+    write_bytes(arguments.output, format_draft(draft.specs).encode())
+    _tell(draft, kind)
+
+
+def _fill(told: dict[str, dict[str, Any]], path: str) -> _Draft:
+    """What a dictionary told, with what it left open read from a table's rows."""
+    types = read_types(path)
+    odd = {name: name_type(kind) for name, kind in types.items() if kind is not None and has_no_cells(kind)}
+    skipped = {name: FixedColumn(name=name, cell="") for name in odd}
+    table = open_undescribed(path, skipped, types=types, read=True)
+    filled, waived, why = fill_from_rows(told, table.frames())
+    specs = {name: filled.get(name, {"type": None}) for name in (*told, *table.header)}
+    why |= {name: f"{kind}? make numbers or text of it" for name, kind in odd.items()}
+    header = [name for name in table.header if name not in odd]
+    owners = find_owners(specs, table.frames)
+    for name in owners.keys() & {*waived}:  # somebody's number has no place in what is published
+        specs[name], why[name] = dict(told.get(name, {"type": None})), "whose a row is?"
+        waived.remove(name)
+    if full := [name for name in header if told.get(name, {}).get("optional")]:
+        empty = {name for frame in table.frames() for name in full if (frame[name] == "").any()}
+        full = [quote(name) for name in full if name not in empty]
+    # What follows from whose a row is, is said of that column.
+    ties = find_ties({name: specs[name] for name in header if name not in owners}, table.frames())
+    return _Draft(specs=specs, waived=waived, why=why, owners=owners, full=full, ties=ties)
+
+
+def _tell(draft: _Draft, kind: str) -> None:
+    specs, why = draft.specs, draft.why
+    holes = {name: list_holes(keys) for name, keys in specs.items()}
     left = [
         f"{quote(name)} ({', '.join(keys)}{f': {why[name]}' if name in why else ''})"
         for name, keys in holes.items()
         if keys
     ]
-    LOGGER.info("%s: %d of %d columns are complete", kind, len(draft) - len(left), len(draft))
-    if waived:
-        LOGGER.warning("read from the rows, and named by every claim as not covered: %s", list_some(map(repr, waived)))
-    if owners:
-        name, own = next(iter(owners.items()))
+    LOGGER.info("%s: %d of %d columns are complete", kind, len(specs) - len(left), len(specs))
+    if draft.waived:
+        read = list_some(map(repr, draft.waived))
+        LOGGER.warning("read from the rows, and named by every claim as not covered: %s", read)
+    if draft.owners:
+        name, own = next(iter(draft.owners.items()))
         LOGGER.warning(
             "column %s may say whose a row is: many of its values have several rows. A run protects one row unless "
             'the specs name a unit: add "unit": {"column": %s, "max_rows": K}, and list it as "drop", or as row names, '
             'with "linked" columns for what lasts from row to row (docs/specs.md, Unit)%s%s',
-            " or ".join(map(quote, islice(owners, MOST_LISTED))),
+            " or ".join(map(quote, islice(draft.owners, MOST_LISTED))),
             json.dumps(name, ensure_ascii=False),
             f'; all its rows have the same {list_some(own)}: mark such columns "of": "unit"' if own else "",
-            f"; {say_both(UNIT)}" if UNIT in draft else "",
+            f"; {say_both(UNIT)}" if UNIT in specs else "",
         )
-    doubts = [f"{quote(name)} ({why[name]})" for name in draft if name in why and not holes[name]]
-    rough = [quote(name) for name, keys in draft.items() if keys["type"] == "float" and "decimals" not in keys]
+    doubts = [f"{quote(name)} ({why[name]})" for name in specs if name in why and not holes[name]]
+    rough = [quote(name) for name, keys in specs.items() if keys["type"] == "float" and "decimals" not in keys]
     for things, sentence in (
         (doubts, "drafted, and to be looked at again: %s"),
         (rough, 'without "decimals": %s; say how many there are, for about six digits in all are written else'),
-        (full, _OPTIONAL),
-        (ties, _TIED),
+        (draft.full, _OPTIONAL),
+        (draft.ties, _TIED),
         (left, "to be filled in by hand, null in the draft: %s"),
     ):
         if things:

@@ -5,14 +5,7 @@ from collections.abc import Sequence
 
 from dpwgan.table.numerals import WHOLE_NUMBER
 from dpwgan.table.schema import CategoricalColumn, DomainSource, TrainedColumn, UndiscoveredColumn, write_whole
-from dpwgan.table.specs.keys import (
-    MAX_CATEGORIES,
-    MISSING_KEYS,
-    Keys,
-    count_codes,
-    read_item,
-    write_item,
-)
+from dpwgan.table.specs.keys import MAX_CATEGORIES, MISSING_KEYS, Keys, count_codes, read_item, write_item
 from dpwgan.table.specs.numbers import parse_number
 
 LIST_KEYS = {"count", "maxval", "values", "domain_from", "values_from", "domain_privacy", "treat_as", "ordered"}

@@ -8,14 +8,7 @@ from decimal import Decimal
 from dpwgan.errors import quote
 from dpwgan.table.numerals import read_number
 from dpwgan.table.schema import HigherColumn, NumericColumn
-from dpwgan.table.specs.keys import (
-    MAX_CATEGORIES,
-    MAX_WHOLE_NUMBER,
-    MISSING_KEYS,
-    Keys,
-    count_codes,
-    is_finite,
-)
+from dpwgan.table.specs.keys import MAX_CATEGORIES, MAX_WHOLE_NUMBER, MISSING_KEYS, Keys, count_codes, is_finite
 
 RANGE_KEYS = {"min", "max", "bins"}
 # Steps are counted in int64, and doubles are cast to it.
