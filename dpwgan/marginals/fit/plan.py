@@ -46,7 +46,7 @@ _SECONDS_AN_ANSWER = 1.5e-10
 
 @dataclass(frozen=True, kw_only=True)
 class FitPlan:
-    """How codes are fitted to `queries` marginals, the `rounds` of which that are no tree's come in turns.
+    """How codes are fitted to `queries` marginals: to those of the tree, then in turns to the `rounds` after it.
 
     `strength` is the number of records over the noise that a lone count would have, `answer_stddev` that of an answer.
     """
