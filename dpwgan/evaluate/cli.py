@@ -210,6 +210,7 @@ def read_audit(path: str, synthetic: str) -> dict[str, Any]:
 
 def write_summary(document: Mapping[str, Any]) -> list[str]:
     """The lines of text for the terminal: each headline score beside floor and ceiling."""
+    from dpwgan.evaluate.links import write_link
     from dpwgan.evaluate.scores import write_scores
 
     tables, scores, legality = document["tables"], document["scores"], document["legality"]
@@ -237,6 +238,7 @@ def write_summary(document: Mapping[str, Any]) -> list[str]:
             for units in [document["units"]]
             if units
         ),
+        *map(write_link, document["links"] or ()),
         _say_claim(document),
         "",
         f"{'score':<36}{'synthetic':>12}{'floor':>12}{'ceiling':>12}",

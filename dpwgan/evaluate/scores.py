@@ -16,6 +16,7 @@ from dpwgan.evaluate import classifiers, dependence, marginals, nist2018, number
 from dpwgan.evaluate.apart import Telling, tell_apart
 from dpwgan.evaluate.dependence import Pairs
 from dpwgan.evaluate.inference import Analysis
+from dpwgan.evaluate.links import describe_links
 from dpwgan.evaluate.tables import NOTICE, ComparedTable, TableSet
 from dpwgan.table.schema import FunctionColumn, Schema, TrainedColumn
 
@@ -259,6 +260,7 @@ def evaluate(
         ],
         "legality": describe_legality(real, synthetic, tables.schema),
         "units": describe_units(real, synthetic, tables.schema),
+        "links": describe_links(real.links, synthetic.links),
         "match": match,
         "seconds": seconds,
         "rows_per_second": sum(table.rows for table in named.values() if table is not None) / seconds,

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import DataError, UsageError
+from dpwgan.evaluate.links import Link, LinkedRows
 from dpwgan.table.calendar import DAY, CalendarColumn, LaterColumn
 from dpwgan.table.codecs import make_codec
 from dpwgan.table.codecs.codec import list_distinct, require
@@ -87,8 +88,8 @@ class ComparedTable:
 
     `records` counts all rows of the file, `illegal` those with a cell that is not legal, and `broken` says which
     (column, rule, rows), derived columns included, which leave no row out; `rules` has the rows that break each rule
-    between columns. `units` are those of all rows of the file, if it says whose each is. Identifier and derived columns
-    are not among the columns; derived ones are in `written`.
+    between columns. `units` are those of all rows of the file, if it says whose each is, and `links` how legal rows of
+    one hang together. Identifier and derived columns are not among the columns; derived ones are in `written`.
 
     Privacy: rows of a real table are private; they do not show in the representation.
     Shapes: `cells` and `numbers` are (n, columns). `cells` holds the cell of the public binning; `numbers` the numeric
@@ -105,6 +106,7 @@ class ComparedTable:
     broken: tuple[tuple[str, str, int], ...] = field(default=(), repr=False)
     rules: tuple[tuple[str, int], ...] = field(default=(), repr=False)
     units: Units | None = field(default=None, repr=False)
+    links: tuple[Link, ...] = field(default=(), repr=False)
     path: str = ""
 
     @property
@@ -214,6 +216,7 @@ def read_compared(
     codecs = {column.name: make_codec(column) for column in kept}
     derived = {c.name: make_rule(c, schema) for c in schema.columns if isinstance(c, FunctionColumn)}
     book = RuleBook(schema.rules, {**codecs, **derived})
+    linked = LinkedRows(schema, codecs)
     try:
         source = open_table(path, schema)
         unit = schema.unit
@@ -236,6 +239,7 @@ def read_compared(
             broken[between.name] += int(np.count_nonzero(flags))
         legal = (cells >= 0).all(axis=1)
         left_out += int(np.count_nonzero(~legal))
+        linked.read(frame, legal)
         rows = np.flatnonzero(legal & drawn[first : first + frame.height])
         # Spellings of a truth, and months in capitals, are one cell: which a table has says nothing of its rows.
         truths = [
@@ -264,6 +268,7 @@ def read_compared(
         broken=tuple((column, rule, count) for (column, rule), count in findings.rows.items()),
         rules=tuple((rule.name, broken[rule.name]) for rule in book.rules),
         units=source.units,
+        links=linked.measure(source.units, seed=seed),
         path=str(path),
     )
 

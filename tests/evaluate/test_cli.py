@@ -22,7 +22,7 @@ from tests.table.images import draw_images, make_specs
 KEYS = {
     *("notice", "tables", "claim", "claim_matches", "seed", "scores", "columns", "triples", "legality", "match"),
     *("audit", "seconds", "rows_per_second", "best_and_worst", "told_apart_by", "numbers", "weights", "groups"),
-    *("intervals", "units"),
+    *("intervals", "units", "links"),
 }
 SCORES = {
     *("nist2018", "kway_1", "kway_2", "kway_3", "pc1_distance", "correlations", "classifier_auc"),
@@ -233,6 +233,34 @@ def test_units_are_compared_by_their_number_of_rows_and_the_total_of_dates_is_re
     assert "Units by their number of rows" in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert cli.main([*files, "--weight", "day"]) == 2
     assert "--weight names 'day', which is no number" in capsys.readouterr().err
+
+
+def test_linked_columns_are_told_beside_units_in_text_document_and_report(tmp_path, capsys):
+    unit = {"column": "id", "max_rows": 3, "linked": ["pay", "rare", "job"]}
+    number = {"type": "integer", "min": 0, "max": 99, "optional": True}
+    specs = {"id": {"type": "integer", "uuid": True}, "pay": number, "rare": number, "job": SPECS["job"]}
+    write_specs(tmp_path / "specs.json", {"unit": unit, **specs})
+    for name, step in (("real", 3), ("synthetic", 1)):
+        # Each unit has three rows, alike in the real table, and in the other one each row has the next number.
+        rows = [[str(row // 3), str(row // step % 50), "", "abc"[row // step % 3]] for row in range(300)]
+        write_rows(tmp_path / f"{name}.csv", rows, header=["id", "pay", "rare", "job"])
+    files = [str(tmp_path / name) for name in ("real.csv", "synthetic.csv", "specs.json")]
+    assert cli.main([*files, "--json", str(tmp_path / "scores.json"), "--html", str(tmp_path / "report.html")]) == 0
+    pay, rare, job = json.loads((tmp_path / "scores.json").read_text())["links"]
+    assert (pay["column"], pay["measure"]) == ("pay", "rank correlation with the row before")
+    assert (pay["real"], pay["pairs"]) == (pytest.approx(1.0), {"real": 200, "synthetic": 200})
+    assert (rare["real"], rare["synthetic"], rare["pairs"]) == (None, None, {"real": 0, "synthetic": 0})
+    assert (job["real"], job["synthetic"]) == (1.0, 0.0)
+    lines = capsys.readouterr().out.splitlines()
+    first = lines.index("Units by their number of rows, agreement 1.000.") + 1
+    assert lines[first : first + 3] == [
+        f"Linked pay, rank correlation with the row before: real 1.000, synthetic {pay['synthetic']:.3f}.",
+        "Linked rare: not measured, as fewer than 100 pairs of rows of a unit have it (real 0, synthetic 0).",
+        "Linked job, share of rows equal to the row before: real 1.000, synthetic 0.000.",
+    ]
+    page = re.sub(r"<[^>]*>", " ", (tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert re.search(r"Linked columns.*job\s+share of rows equal to the row before\s+1\.000\s+0\.000", page, re.DOTALL)
+    assert re.search(r"rare\s+not measured: too few pairs of rows\s+\N{EN DASH}\s+\N{EN DASH}", page)
 
 
 def test_groups_and_totals_are_written_when_columns_are_named(folder):

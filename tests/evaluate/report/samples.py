@@ -127,6 +127,7 @@ def make_document(real: ComparedTable, synthetic: ComparedTable) -> dict[str, An
         "columns": columns,
         "best_and_worst": {"columns": rank(columns), "pairs": rank(compare_all_pairs(real, synthetic, real)[1])},
         "units": None,
+        "links": None,
         "told_apart_by": [{"column": name, "importance": 0.25} for name in names[:3]],
         "numbers": describe_numbers(real, synthetic),
         "weights": [add_up(real, synthetic, place) for place in weights],
