@@ -34,7 +34,7 @@ from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.schema import CategoricalColumn, IdentifierColumn, Schema
 from dpwgan.table.source import choose_step
 from dpwgan.table.units.forms import list_forms
-from dpwgan.table.units.links import TURNS_OF_MOMENTS
+from dpwgan.table.units.links import TURNS, count_turns
 
 # Lists of cells are found with a tenth of the budget, in equal parts: a column's list is worth little without the rest.
 DISCOVERY_SHARE = 0.1
@@ -98,7 +98,9 @@ class RunPlan:
         of_moments = any(isinstance(self.schema.by_name[name], CalendarColumn) for name in names)
         # Few units are put together of half a chunk of rows, which is one core's work.
         rows = max(self.shape.records, choose_step(len(self.schema.columns)))
-        linked = rows * (TURNS_OF_MOMENTS if of_moments else bool(names))
+        linked = float(rows * len(names))
+        if self.schema.unit is not None:
+            linked *= count_turns(self.schema.unit.max_rows, of_moments=of_moments) / TURNS
         # Rows are placed one by one, broken rules counted in each turn, and some units made anew.
         linked = _TIMES_WITH_RULES * linked + rows if rules else linked
         return START_SECONDS + cells * SECONDS_A_CELL + linked * SECONDS_A_LINKED_ROW + self.plan.cost.seconds

@@ -194,7 +194,7 @@ def make_stays(patients: int = 400) -> pd.DataFrame:
 
 @pytest.mark.parametrize("repeats", [True, False], ids=["as it is", "broken twin: rows change places alone"])
 def test_rows_of_a_unit_have_the_same_day_as_often_as_the_tables(repeats, monkeypatch):
-    monkeypatch.setattr(pairs, "_TURNS", 40)
+    monkeypatch.setattr(pairs, "TURNS", 40)
     choose_repeats, shifts = together.choose_repeats, list[float]()
 
     def choose(values: pl.Series, *given: Any, **more: Any) -> Any:
@@ -227,7 +227,7 @@ def test_rows_of_a_unit_have_the_same_day_as_often_as_the_tables(repeats, monkey
 
 def test_no_row_takes_a_moment_that_is_told_since_another(monkeypatch):
     """Whose day differs: it would lie too long after it, or before it."""
-    monkeypatch.setattr(pairs, "_TURNS", 4)
+    monkeypatch.setattr(pairs, "TURNS", 4)
     monkeypatch.setattr(together, "choose_repeats", lambda values, *_, **__: np.zeros(len(values), np.int64))
     out = fit({**STAYS, "unit": {**STAYS["unit"], "linked": ["left"]}}, frame=make_stays(100)).sample()
     assert out.day.nunique() > 100

@@ -116,7 +116,7 @@ def test_another_table_gives_the_same_when_the_same_is_released(method, settings
     monkeypatch.setattr(fitting, "NoiseSource", Again)
     # Units are made of fewer rows, which change places less often: for speed.
     monkeypatch.setattr(together, "choose_step", lambda columns: 400)
-    monkeypatch.setattr(links, "_TURNS", 8)
+    monkeypatch.setattr(links, "TURNS", 8)
     monkeypatch.setattr(FusedStep, "clipped_sums", hide_rows(FusedStep.clipped_sums))
     monkeypatch.setattr(PrivatePenaltyStep, "clipped_sum", hide_rows(PrivatePenaltyStep.clipped_sum))
     caplog.set_level(logging.DEBUG, LOGGER.name)

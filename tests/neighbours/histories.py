@@ -170,7 +170,7 @@ def _watching(tape: Tape, earlier: Tape | None, *, block: int | None) -> Iterato
             (Ledger, "charge", note),
             (fitting, "NoiseSource", History),
             (together, "choose_step", lambda columns: 400),
-            (links, "_TURNS", 8),
+            (links, "TURNS", 8),
             (FusedStep, "clipped_sums", _watch_sums(FusedStep.clipped_sums)),
             (PrivatePenaltyStep, "clipped_sum", _watch_sum(PrivatePenaltyStep.clipped_sum)),
         ):

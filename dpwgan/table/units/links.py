@@ -35,17 +35,18 @@ _MOST_LISTED = 1_000
 # Groups of moments, of all kinds together, and the parts of a power of two of them; and what more groups share where
 # rows look for others near by.
 _MOST_DAYS, _PARTS, _MOST_ALIKE = 1_000, 2, 40
-TURNS_OF_MOMENTS = 4
-"""So many times as many turns as others moments need, of which a unit's lie near each other among all there are."""
+# So many times as many turns as others moments need, of which a unit's lie near each other among all there are.
+_TIMES_OF_MOMENTS = 4
 
-# How many turns there are, and after how many of them weights are set right. More turns fit the noise of the shares.
-_TURNS, _EVERY = 400, 4
+# How many turns there are for units of so many rows, of which each turn moves one; of more rows as much more, up to so
+# many times; and after how many turns weights are set right. More turns fit the noise of the shares.
+TURNS, _ROWS_OF_TURNS, _MOST_TIMES, _EVERY = 400, 4, 4, 4
 # By what share of its error, in logarithms, a weight is set right; how large it may be; and what counts have more.
 _RATE, _MOST_WEIGHT, _LEAST_COUNT = 0.1, 8.0, 0.5
 # Rows take equal moments so many times over: a row that takes one is no longer equal to others.
 _TIMES_REPEATED = 4
 # Where units share columns rows stay among those of so many units side by side: further off these have other cells.
-_NEAR = 64
+_NEAR = 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,8 +270,8 @@ def link_rows(
     """
     seats = _Seats(of_units)
     weights = [_Weights(*column, seats=seats) for column in columns]
-    if near:
-        alike = alike * len(of_units) + (np.cumsum(seats.in_unit == 0) - 1) // _NEAR
+    blocks = np.arange(len(seats.sizes)) // (_NEAR if near else max(1, len(seats.sizes)))
+    alike = alike * len(of_units) + np.repeat(blocks, seats.sizes)
     alike = np.unique(alike, return_inverse=True)[1]
     rows = np.arange(len(of_units))
     best: tuple[float, float] = (np.inf, np.inf)
@@ -279,13 +280,15 @@ def link_rows(
     if count_broken is not None:
         broken = count_broken(rows, seats.sizes, np.arange(len(broken)))
     of_moments = any(cells.of_moments for cells, _, _ in columns)
-    for turn in range(_TURNS * (TURNS_OF_MOMENTS if of_moments else 1)):
+    for turn in range(count_turns(len(of_units) / max(1, len(seats.sizes)), of_moments=of_moments)):
         if turn % _EVERY == 0:
             error = int(broken.sum()), sum(own.set_right(rows) for own in weights)
             if error < best:
                 best, found = error, rows.copy()
+        # By a wish for rows of one kind in every second turn: these are met more often where all look in one place.
         by = weights[turn // 2 % len(weights)].whichever_kind[rows] if turn % 2 else None
-        first, second, of_first, of_second = seats.draw_pairs(alike, by, rng=rng)
+        coins = rng.random(len(blocks)) if by is None else rng.random(len(blocks))[blocks]
+        first, second, of_first, of_second = seats.draw_pairs(alike, by, coins, rng=rng)
         if keys is not None:
             own = keys[rows]
             fits = seats.keeps_order(own, alike, first, own[second]) & seats.keeps_order(own, alike, second, own[first])
@@ -300,6 +303,12 @@ def link_rows(
         first, second = first[taken], second[taken]
         rows[first], rows[second] = rows[second], rows[first]
     return found
+
+
+def count_turns(rows_of_a_unit: float, *, of_moments: bool) -> int:
+    """How many turns there are for units of so many rows on the average."""
+    times = min(max(1.0, rows_of_a_unit / _ROWS_OF_TURNS), _MOST_TIMES)
+    return round(times * TURNS * (_TIMES_OF_MOMENTS if of_moments else 1))
 
 
 def _keep_rules(
@@ -364,14 +373,15 @@ class _Seats:
         return later - 1 - (coins[later] * self.in_unit[later]).astype(np.int64), later
 
     def draw_pairs(
-        self, alike: Integers, groups: Integers | None, *, rng: np.random.Generator
+        self, alike: Integers, groups: Integers | None, coins: Floats, *, rng: np.random.Generator
     ) -> tuple[Integers, Integers, Integers, Integers]:
         """One place of each unit, in pairs that are alike, each place once; and the units that both are of.
 
-        With `groups`, of each place, one of a pair is of the group of another place of the other one's unit.
+        Which place of its unit it is says a coin in [0, 1). With `groups`, of each place, one of a pair is of the group
+        of another place of the other one's unit.
         """
         units = len(self.firsts)
-        drawn = self.firsts + (rng.random(units) * self.sizes).astype(np.int64)
+        drawn = self.firsts + (coins * self.sizes).astype(np.int64)
         keys, wishes = alike[drawn], np.zeros(units, np.bool_)
         if groups is not None:
             wishes = rng.random(units) < 0.5

@@ -261,7 +261,7 @@ def test_gains_are_those_of_counting_anew(cells):
                 total += np.mean([weights._weights[cells.table[earlier, own[place]]] for earlier in own[:place]])
         return total
 
-    first, second, of_first, of_second = seats.draw_pairs(np.zeros(len(rows), np.int64), None, rng=rng)
+    first, second, of_first, of_second = seats.draw_pairs(np.zeros(len(rows), np.int64), None, rng.random(40), rng=rng)
     gains = weights.weigh(rows, of_first, first, second) + weights.weigh(rows, of_second, second, first)
     for one, other, gain in zip(first, second, gains, strict=True):
         changed = rows.copy()
@@ -292,7 +292,7 @@ def test_rows_come_from_near_by_where_they_are_to():
     ]
     assert moved[0].max() < links._NEAR < np.median(moved[1])
     # So few of a few thousand units have like cells in the columns that units share.
-    assert np.mean(moved[0]) < 0.01 * 6_000
+    assert np.mean(moved[0]) < 0.02 * 6_000
 
 
 def test_kinds_that_hang_together_otherwise_are_told_apart():
