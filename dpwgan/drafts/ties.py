@@ -5,7 +5,7 @@ Privacy: goes over the rows, at the request of whoever holds them, and tells nam
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Set
 from contextlib import suppress
 from itertools import combinations, permutations, product
 from typing import Any, TypeVar, cast
@@ -34,6 +34,8 @@ _TELLING = {"year": "%Y", "month": "%m", "weekday": "%u", "hour": "%H", "day": "
 _MOST_PARTS = 12
 # Of more numbers there are too many sums and products.
 _MOST_NUMBERS = 20
+# Values of a column that are looked at: of so many, two are neither 0 nor 1.
+_SOME_VALUES = 4
 # Rows that drop most of what is not so.
 _SOME = 1_000
 _ALWAYS = {"min": "0001-01-01", "max": "9999-01-01"}
@@ -42,8 +44,9 @@ _ALWAYS = {"min": "0001-01-01", "max": "9999-01-01"}
 def find_ties(draft: Mapping[str, Mapping[str, Any]], frames: Iterable[pl.DataFrame]) -> list[str]:
     """What holds in all rows, a sentence each: which moments are never before others, which cells follow from others.
 
-    They may follow from part of a moment, from a code, or from whether a cell is blank; or be the time between two
-    moments, or a sum, difference, product or ratio. `frames` goes over the rows, as string cells, and has all columns.
+    They may be the same, follow from part of a moment, from a code, or from whether a cell is blank; or be the time
+    between two moments, or a sum, difference, product or ratio. `frames` goes over the rows, as string cells, and has
+    all columns.
     """
     known = {name: keys for name, keys in draft.items() if "derived" not in keys and not list_holes(keys)}
     timed = {name: keys for name, keys in known.items() if keys["type"] in ("date", "datetime", "time")}
@@ -57,6 +60,12 @@ def find_ties(draft: Mapping[str, Mapping[str, Any]], frames: Iterable[pl.DataFr
     long = [name for name, keys in draft.items() if name not in known and keys.get("type", "") in (None, "enum")]
     varied = [name for name, keys in known.items() if keys["type"] in _NUMBERS and keys.get("min") != keys.get("max")]
     whole = [name for name in varied if name in codes]
+    others = [name for name in dict.fromkeys((*codes, *long, *timed)) if name not in varied]
+    same = {
+        (first, name): pl.col(first).eq_missing(pl.col(name)).all()
+        for first, name in (*combinations(varied, 2), *combinations(others, 2))
+    }
+    distinct: dict[str, set[Any]] = {name: set() for name in (*varied, *others)}
     numbers = {**_list_times(codes, every, [*permutations(clocks, 2)]), **_list_sums(whole, varied)}
     made = _list_made(
         {name: known[name].get("decimals", 0) for name in varied if name in whole or "decimals" in known[name]}
@@ -76,6 +85,10 @@ def find_ties(draft: Mapping[str, Mapping[str, Any]], frames: Iterable[pl.DataFr
         cast_numbers = frame.select(pl.col({*codes, *varied}).cast(pl.Float64, strict=False))
         numbers = _keep(pl.concat([cast_numbers, moments], how="horizontal"), numbers)
         made = _keep(cast_numbers, made)
+        cells = pl.DataFrame([*cast_numbers.select(varied), *frame.select(others)])
+        same = _keep(cells, same)
+        for name, some in distinct.items():
+            some.update(cells[name].drop_nulls().unique().head(_SOME_VALUES))
         parts = [
             moments[day].dt.strftime(form).alias(f"the {part} of {quote(day)}")
             for day, (part, form) in product(days, _TELLING.items())
@@ -99,13 +112,29 @@ def find_ties(draft: Mapping[str, Mapping[str, Any]], frames: Iterable[pl.DataFr
     # Of several others the last one stays, which is itself behind most.
     last = dict(sorted(ordered, key=lambda pair: behind[pair[1]]))
     said = [f"{quote(late)} is not before {quote(soon)}" for late, soon in last.items()]
+    pairs = {frozenset(pair) for pair in same if len(distinct[pair[0]]) > 1}
+    # Of several that are the same, each is told of with the first of them.
+    firsts = {name: first for first, name in reversed(same) if {first, name} in pairs}
+    alike = [f"{quote(name)} is the same as {quote(first)}" for name, first in reversed(firsts.items())]
+    # A flag divides by 1 alone, is soon the product of two others, and a ratio where it is not 0.
+    amounts = {name for name, some in distinct.items() if len(some - {0, 1}) > 1}
     # Of the same numbers the last is told of, as what is computed mostly stands behind.
-    once = {names: line for line, names in made}
-    return [*said, *_say_told(told or {}), *numbers, *once.values()]
+    once = {
+        names: line
+        for line, names, no_flags in made
+        if no_flags <= amounts and not any(pair <= names for pair in pairs)
+    }
+    sums = [line for line, names in numbers if names not in pairs]
+    return [*alike, *said, *_say_told(told or {}, {*map(quote, firsts)}), *sums, *once.values()]
 
 
-def _list_times(names: list[str], moments: list[tuple[str, str]], clocks: list[tuple[str, str]]) -> dict[str, pl.Expr]:
-    """Between which moments, or times of day, numbers may be the time, in words, and how that is seen."""
+def _list_times(
+    names: list[str], moments: list[tuple[str, str]], clocks: list[tuple[str, str]]
+) -> dict[tuple[str, frozenset[str]], pl.Expr]:
+    """Between which moments, or times of day, numbers may be the time, and how that is seen.
+
+    The keys are that in words, and the names of all these columns.
+    """
     tests = {}
     for late, soon in (*moments, *clocks):
         end, begin = pl.col(late).dt, pl.col(soon).dt
@@ -115,48 +144,55 @@ def _list_times(names: list[str], moments: list[tuple[str, str]], clocks: list[t
             passed = {"minutes": passed["minutes"] % 1440}
         for unit, name in product(passed, names):
             equal = passed[unit] == pl.col(name)
-            tests[f"{quote(name)} is the {unit} from {quote(soon)} to {quote(late)}"] = equal.any() & equal.all()
+            said = f"{quote(name)} is the {unit} from {quote(soon)} to {quote(late)}"
+            tests[said, frozenset((name, soon, late))] = equal.any() & equal.all()
     return tests
 
 
-def _list_sums(whole: list[str], numbers: list[str]) -> dict[str, pl.Expr]:
-    """Which whole numbers two by two, or numbers side by side, may make one sum or difference, and how that is seen."""
+def _list_sums(whole: list[str], numbers: list[str]) -> dict[tuple[str, frozenset[str]], pl.Expr]:
+    """Which whole numbers two by two, or numbers side by side, may make one sum or difference, and how that is seen.
+
+    The keys are that in words, and the names of all these numbers.
+    """
     tests = {}
     for one, other in combinations(whole, 2):
         for said, result in (("sum", pl.col(one) + pl.col(other)), ("difference", pl.col(one) - pl.col(other))):
-            tests[f"the {said} of {quote(one)} and {quote(other)} is the same"] = result.drop_nulls().n_unique() == 1
+            line = f"the {said} of {quote(one)} and {quote(other)} is the same"
+            tests[line, frozenset((one, other))] = result.drop_nulls().n_unique() == 1
     for size in range(3, _MOST_PARTS + 1):
         for parts in zip(*(numbers[place:] for place in range(size)), strict=False):
             result = pl.sum_horizontal(parts, ignore_nulls=False)
-            tests[f"the sum of {', '.join(map(quote, parts))} is the same"] = result.max() - result.min() < 1e-6
+            line = f"the sum of {', '.join(map(quote, parts))} is the same"
+            tests[line, frozenset(parts)] = result.max() - result.min() < 1e-6
     return tests
 
 
-def _list_made(decimals: Mapping[str, int]) -> dict[tuple[str, frozenset[str]], pl.Expr]:
+def _list_made(decimals: Mapping[str, int]) -> dict[tuple[str, frozenset[str], frozenset[str]], pl.Expr]:
     """Which numbers may be made of two others, or be the sum of some side by side, and how that is seen.
 
-    To the digits that they have. The keys are that in words, and the names of all these numbers.
+    To the digits that they have. The keys are that in words, the names of all these numbers, and of those that must be
+    no flags for it to mean anything: products, ratios and divisors.
     """
     names = list(decimals) if len(decimals) <= _MOST_NUMBERS else []
     runs = [names[at : at + size] for size in range(3, _MOST_PARTS + 1) for at in range(len(names) - size + 1)]
     tests = {}
     for own in names:
         others = [name for name in names if name != own]
-        made = {}
+        made: dict[tuple[str, frozenset[str], frozenset[str]], pl.Expr] = {}
         for parts in (*combinations(others, 2), *(run for run in runs if own not in run)):
             said = f"the sum of {', '.join(map(quote, parts))}"
-            made[said, frozenset(parts)] = pl.sum_horizontal(parts, ignore_nulls=False)
+            made[said, frozenset(parts), frozenset()] = pl.sum_horizontal(parts, ignore_nulls=False)
         for one, other in combinations(others, 2):
             said = f"the product of {quote(one)} and {quote(other)}"
-            made[said, frozenset((one, other))] = pl.col(one) * pl.col(other)
+            made[said, frozenset((one, other)), frozenset((own,))] = pl.col(one) * pl.col(other)
         for one, other in permutations(others, 2) if decimals[own] else ():
             ratio = pl.when(pl.col(other) != 0).then(pl.col(one) / pl.col(other))
-            made[f"{quote(one)} / {quote(other)}", frozenset((one, other))] = ratio
-            made[f"{quote(one)} in percent of {quote(other)}", frozenset((one, other))] = 100 * ratio
-        for (said, parts_of_it), result in made.items():
+            for said, result in ((f"{quote(one)} /", ratio), (f"{quote(one)} in percent of", 100 * ratio)):
+                made[f"{said} {quote(other)}", frozenset((one, other)), frozenset((own, other))] = result
+        for (said, parts_of_it, no_flags), result in made.items():
             off = (result - pl.col(own)).abs()
             is_near = (off < 0.5001 * 10.0 ** -decimals[own]).all()
-            tests[f"{quote(own)} is {said}", parts_of_it | {own}] = off.count().gt(0) & is_near
+            tests[f"{quote(own)} is {said}", parts_of_it | {own}, no_flags] = off.count().gt(0) & is_near
     return tests
 
 
@@ -178,12 +214,15 @@ def _keep_told(
     return kept
 
 
-def _say_told(told: Mapping[str, pl.DataFrame]) -> Iterator[str]:
-    """What follows from others, in words: from part of a moment, and from the code of fewest values."""
+def _say_told(told: Mapping[str, pl.DataFrame], again: Set[str]) -> Iterator[str]:
+    """What follows from others, in words: from part of a moment, and from the code of fewest values.
+
+    Nothing of columns that are others `again`.
+    """
     found: dict[tuple[str, bool], str] = {}
     for key, table in sorted(told.items(), key=lambda item: item[1].height):
         for name in table.columns[2:]:
-            is_own = key.endswith(f" {name}") or found.get((key, False)) == name
+            is_own = name in again or key.endswith((f" {name}", *again)) or found.get((key, False)) == name
             if not is_own and count_others(table, name) >= _FEWEST_OTHERS:
                 found.setdefault((name, key.startswith("the ")), key)
     for (name, _), key in found.items():

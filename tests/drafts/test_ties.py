@@ -112,7 +112,8 @@ def test_numbers_side_by_side_with_one_sum_are_told():
     columns: dict[str, Column] = {"a": (number, shares[0]), "b": (number, shares[1]), "c": (number, rest)}
     assert say(**columns) == ["the sum of 'a', 'b', 'c' is the same"]
     assert say(a=columns["a"], x=(number, shares[0]), b=columns["b"], c=columns["c"]) == [
-        "the sum of 'x', 'b', 'c' is the same"
+        "'x' is the same as 'a'",
+        "the sum of 'x', 'b', 'c' is the same",
     ]
     assert say(**{**columns, "c": (number, [*rest[:-1], "0.1"])}) == []
 
@@ -144,7 +145,9 @@ def test_numbers_that_others_make_are_told_once_each():
     assert say(x=(money, cells), **parts) == ["'one' is 'x' / 'many'"]  # the last of those that are made
     open_one = {key: value for key, value in money.items() if key != "decimals"}
     assert say(**parts, x=(open_one, cells)) == []  # nobody says how exact it is
-    most: dict[str, Column] = {f"n{place}": parts["one"] for place in range(17)}
+    most: dict[str, Column] = {
+        f"n{place}": (money, [f"{one * row % 89:.2f}" for row, one in enumerate(ones, place)]) for place in range(17)
+    }
     assert say(**parts, **most, x=(money, cells)) == []
 
 
@@ -169,8 +172,52 @@ def test_what_whole_numbers_follow_from_is_told():
     year: Column = (whole, [str(2020 - row % 5) for row in ROWS])
     assert "the sum of 'age' and 'year' is the same" in say(age=(whole, days), year=year)
     said = say(age=(whole, days), again=(whole, days))
-    assert said == ["'again' follows from 'age'", "the difference of 'age' and 'again' is the same"]
+    assert said == ["'again' is the same as 'age'"]
+    later = [str(int(cell) + 1) for cell in days]
+    said = say(age=(whole, days), later=(whole, later))
+    assert said == ["'later' follows from 'age'", "the difference of 'age' and 'later' is the same"]
     assert say(age=(whole, days), one=({**whole, "max": 0}, ["0"] * len(ROWS))) == []
+
+
+def test_columns_that_are_the_same_are_told_first_and_nothing_else_of_both():
+    share: dict[str, object] = {"type": "float", "min": 0.3, "max": 1, "decimals": 2}
+    flag: dict[str, object] = {"type": "integer", "min": 0, "max": 1}
+    shares = [f"{0.3 + row * 7 % 61 / 100:.2f}" for row in ROWS]
+    columns: dict[str, Column] = {
+        "share": (share, shares),
+        "y98": (flag, [str(row % 7 % 2) for row in ROWS]),
+        "y99": (flag, [str(row % 11 % 2) for row in ROWS]),
+        "town": (CODES, [f"t{row % 13}" for row in ROWS]),
+        "day": (DAYS, make_days()),
+    }
+    written = [cell.rstrip("0") for cell in shares]  # the same numbers, written otherwise
+    found = say(**columns, copy=(share, written), town2=columns["town"], town3=columns["town"], day2=columns["day"])
+    assert found == [
+        "'copy' is the same as 'share'",
+        "'town2' is the same as 'town'",
+        "'town3' is the same as 'town'",
+        "'day2' is the same as 'day'",
+    ]
+    for broken in (["0.99", *shares[1:]], [*shares[:-1], ""]):
+        assert say(**columns, copy=(share, broken)) == []
+    assert say(one=(share, [""] * len(ROWS)), other=(share, [""] * len(ROWS))) == []
+    assert say(one=(CODES, ["a"] * len(ROWS)), other=(CODES, ["a"] * len(ROWS))) == []
+
+
+def test_a_flag_divides_nothing_and_makes_a_product_with_an_amount_alone():
+    number: dict[str, object] = {"type": "float", "min": 0, "max": 99, "decimals": 2}
+    for few in ("01", "02", ["0", "0.5", "2"]):
+        amounts = [row * 7 % 61 + 1 for row in ROWS]
+        parts = [few[row % len(few)] for row in ROWS]
+        made = [f"{amount * float(part):.2f}" for amount, part in zip(amounts, parts, strict=True)]
+        columns: dict[str, Column] = {"flag": (number, parts), "amount": (number, [f"{one:.2f}" for one in amounts])}
+        assert say(**columns, x=(number, made)) == ["'x' is the product of 'flag' and 'amount'"]
+        is_amount = len(few) > 2
+        found = "'amount' is 'x' / 'flag'" if is_amount else "'x' is the product of 'flag' and 'amount'"
+        assert say(x=(number, made), **columns) == [found]
+    flags = [(row % 2, row // 2 % 2) for row in ROWS]
+    one, other = ((number, [str(pair[place]) for pair in flags]) for place in (0, 1))
+    assert say(one=one, other=other, both=(number, [str(a * b) for a, b in flags])) == []
 
 
 def test_few_rows_tell_nothing():
