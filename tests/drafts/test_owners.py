@@ -116,5 +116,44 @@ def test_row_names_of_a_dictionary_are_found_when_they_repeat():
     assert find({"x": rows, "y": rows}, x={"type": "string", "uuid": True}) == ["x"]
 
 
+def make_panel(units: int = 48, years: int = 7) -> dict[str, list[str]]:
+    """Rows of units in their order, one a year, of which nothing lasts that goes up and down from unit to unit."""
+    rows = range(units * years)
+    numbers = [str(1000 + 10 * (row // years)) for row in rows]
+    return {"x": numbers, "of": [number[:2] for number in numbers], "y": [str(1992 + row % years) for row in rows]}
+
+
+@pytest.mark.parametrize(("units", "years"), [(48, 25), (550, 7), (300, 2)])
+def test_column_is_found_when_its_values_have_one_row_a_year(units, years):
+    assert find(make_panel(units, years)) == ["x"]
+    some = [place for place in range(units * years) if place % 7]
+    assert find({name: [cells[place] for place in some] for name, cells in make_panel(units, years).items()}) == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_found"),
+    [("wave", True), ("Visit No", True), ("surveyMonth", True), ("town", False), ("z", False), ("holiday", False)],
+)
+def test_column_is_found_when_its_values_have_one_row_a_turn_by_its_name(name, is_found):
+    panel = make_panel()
+    assert find({"x": panel["x"], name: [str(int(year) - 1991) for year in panel["y"]]}) == ["x"] * is_found
+
+
+@pytest.mark.parametrize("pieces", [1, 7])
+def test_column_is_not_found_when_two_rows_are_of_one_year(pieces):
+    panel = make_panel()
+    assert find({**panel, "x": [*panel["x"][:-7], *panel["x"][:7]]}, pieces=pieces) == []
+    assert find({**panel, "y": ["1992", "1992", *panel["y"][2:]]}, pieces=pieces) == []
+
+
+def test_column_is_not_found_when_it_is_a_turn_itself_or_few_rows_would_be_of_one_year_by_chance():
+    panel = make_panel()
+    assert find({"day_of_year": [str(int(cell) // 10 - 99) for cell in panel["x"]], "y": panel["y"]}) == []
+    rows = range(90)
+    assert find({"x": [str(row // 2) for row in rows], "y": [str(1900 + row % 60) for row in rows]}) == []
+
+
 def test_empty_cells_are_nobody_s():
     assert find({"pid": [*map(str, range(90)), *[""] * 200]}) == []
+    panel = make_panel()
+    assert find({"x": [*panel["x"], *[""] * 90], "y": [*panel["y"], *["1992"] * 90]}) == ["x"]

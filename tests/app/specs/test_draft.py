@@ -201,9 +201,9 @@ def test_what_a_dictionary_leaves_to_defaults_is_told_when_the_output_would_show
 
 def test_what_is_true_in_every_row_is_told_when_rows_are_read(tmp_path, capfd):
     rows = [
-        f"0{row % 7},0{row % 7}{row % 5}0,0{day}.06.2024,1{row % 8}.06.2024,{day in (1, 2, 8, 9)}"
+        f"0{row % 7},0{row % 7}{row % 5}0,0{day}.06.2024,1{row * row % 8}.06.2024,{day in (1, 2, 8, 9)}"
         for row in range(200)
-        for day in [row % 9 + 1]
+        for day in [row * row % 9 + 1]
     ]
     rows += ["00,0000,02.06.2024,02.06.2024,True"]
     (tmp_path / "data.csv").write_text("\n".join(["state,town,begin,end,day", *rows]) + "\n")
