@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from dpwgan.drafts.entry import KEYS, choose_calendar, list_holes, split_words
@@ -28,6 +29,8 @@ Draft = Mapping[str, Mapping[str, Any]]
 _MOST_DECIMALS = 17
 # Those that a double holds for sure, before and behind the point.
 _MOST_DIGITS = 15
+# Digits that a number written from a single float has at the least beyond those that were meant.
+_FEWEST_BEYOND = 4
 # What programs write where nothing is known; beside numbers or moments alone it is taken for that.
 _MARKS = {"NA", "N/A", "n/a", "NULL", "null", "None", "NaN", "nan", "-", "."}
 _MARKS |= {"#N/A", "#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"}
@@ -278,7 +281,22 @@ def _find_range(kind: str | None, cells: set[str]) -> dict[str, Any]:
         written = {key: digits for key, digits in (("width", _find_width(cells)), ("decimals", decimals)) if digits}
         return {"type": "integer", "min": int(numbers[0]), "max": int(numbers[-1]), **written}
     decimals = max(0, min(decimals, _MOST_DECIMALS, _MOST_DIGITS - 1 - largest.adjusted()))
-    return {"type": "float", "min": float(numbers[0]), "max": float(numbers[-1]), "decimals": decimals}
+    low, high = numbers[0], numbers[-1]
+    meant = max(map(_count_decimals, _find_meant(numbers)))
+    if meant <= decimals - _FEWEST_BEYOND:  # a run rounds the cells, and refuses those outside of the range
+        decimals, step = meant, Decimal(1).scaleb(-meant)
+        low, high = low.quantize(step, ROUND_FLOOR), high.quantize(step, ROUND_CEILING)
+    return {"type": "float", "min": float(low), "max": float(high) + 0.0, "decimals": decimals}  # no -0.0
+
+
+def _find_meant(numbers: list[Decimal]) -> list[Decimal]:
+    """The numbers as single floats are written, if all are such: 0.1605 rather than 0.16050000488758087."""
+    doubles = np.array(numbers, np.float64)
+    with np.errstate(over="ignore"):
+        singles = doubles.astype(np.float32)
+    # Written with 15 digits, a double is not met.
+    are_singles = bool(np.allclose(doubles, singles, rtol=10.0 ** (1 - _MOST_DIGITS), atol=0))
+    return [Decimal(str(single)) for single in singles] if are_singles else numbers
 
 
 def _read_numbers(cells: set[str]) -> list[Decimal]:

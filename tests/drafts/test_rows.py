@@ -32,6 +32,26 @@ def test_table_without_a_dictionary_is_described_by_its_rows_when_asked():
     }
 
 
+@pytest.mark.parametrize(
+    ("cells", "low", "high", "decimals"),
+    [
+        (["0.16050000488758087", "91.269996643066406", "5"], 0.1605, 91.27, 4),
+        (["0.160500004887581", "91.2699966430664"], 0.1605, 91.27, 4),  # to 15 digits
+        (["-33.599998474121094", "-0.0099999997764825821"], -33.6, 0.0, 2),
+        (["6.852242469787598", "9.545526504516602"], 6.8522424, 9.5455266, 7),
+        (["0.1605", "91.27"], 0.1605, 91.27, 4),
+        (["0.5", "0.0625"], 0.0625, 0.5, 4),
+        (["0.16050000488758087", "91.27"], 0.16050000488758087, 91.27, 13),  # one is no single float
+        (["0.1604999899864197", "0.91269996643066"], 0.1604999899864197, 0.91269996643066, 14),
+    ],
+)
+def test_digits_of_single_floats_are_those_that_were_meant(cells, low, high, decimals):
+    found = fill_from_rows({}, [pl.DataFrame({"x": cells})])[0]["x"]
+    assert (found["min"], found["max"], found["decimals"]) == (low, high, decimals)
+    assert str(found["max"]) != "-0.0"
+    assert found["min"] <= min(map(float, cells)) <= max(map(float, cells)) <= found["max"]
+
+
 @pytest.mark.parametrize("name", ["", "Unnamed: 0"])
 def test_column_without_a_name_is_left_out_and_named(name):
     specs, waived, why = fill_from_rows({}, [pl.DataFrame({name: ["0", "1"], "age": ["3", "7"]})])

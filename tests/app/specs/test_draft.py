@@ -199,6 +199,14 @@ def test_what_a_dictionary_leaves_to_defaults_is_told_when_the_output_would_show
     assert "dpwgan: without \"decimals\": 'mark'; say how many" in capfd.readouterr().err
 
 
+def test_single_floats_are_drafted_and_written_with_the_digits_that_were_meant(tmp_path):
+    cells = [repr(float(np.float32(row % 90 / 10))) for row in range(200)]
+    (tmp_path / "data.csv").write_text("\n".join(["share", *cells]) + "\n")
+    assert draft(tmp_path, "--from-rows", tmp_path / "data.csv")["share"]["decimals"] == 1
+    run(tmp_path)
+    assert {len(cell) for cell in pl.read_csv(tmp_path / "out.csv", infer_schema=False)["share"]} == {3}
+
+
 def test_what_is_true_in_every_row_is_told_when_rows_are_read(tmp_path, capfd):
     rows = [
         f"0{row % 7},0{row % 7}{row % 5}0,0{day}.06.2024,1{row * row % 8}.06.2024,{day in (1, 2, 8, 9)}"
