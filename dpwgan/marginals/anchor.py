@@ -124,6 +124,7 @@ def fit_anchor(
         label=ONE_WAYS_LABEL,
         least_count=design.fit.least_count,
         most_groups=design.most_groups,
+        most_intervals=design.most_intervals,
         rules=design.shape.rules,
         public=public,
         answer_stddev=design.answer_stddev,

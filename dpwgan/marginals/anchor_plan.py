@@ -39,6 +39,8 @@ _STRENGTH_A_QUESTION = 20.0
 _LEAST_QUESTIONS = 2
 # Where columns are few, one of categories may have more groups than others, up to so many: codes beyond share groups.
 _MOST_GROUPS, _MOST_GROUPS_OF_ALL = 512, 4_096
+# Of many columns numbers have fewer groups than elsewhere, but so many: of larger ones answers say more.
+_LEAST_INTERVALS = 32
 # Of columns whose codes share groups these are told apart by so many rounds each; by one of so many rounds, at most.
 _ANSWERS_A_DETAIL, _ROUNDS_A_DETAIL = 4, 4
 # Days of the week are told apart by one of so many rounds, at most.
@@ -244,7 +246,7 @@ class AnchorDesign:
     def most_sizes(self) -> tuple[int, ...]:
         """The most groups that each attribute can have: what memory is planned for."""
         return tuple(
-            min(attribute.cells, MOST_CELLS if attribute.levels else self.most_groups)
+            min(attribute.cells, self.most_intervals if attribute.levels else self.most_groups)
             for attribute in self.one_way_plan.attributes
         )
 
@@ -252,6 +254,11 @@ class AnchorDesign:
     def most_groups(self) -> int:
         """The most groups that an attribute without a number can have. Privacy: of public facts alone."""
         return max(MOST_CELLS, min(_MOST_GROUPS, _MOST_GROUPS_OF_ALL // max(1, self.attributes)))
+
+    @property
+    def most_intervals(self) -> int:
+        """The most groups that an attribute with a number can have. Privacy: of public facts alone."""
+        return min(MOST_CELLS, max(_LEAST_INTERVALS, _MOST_GROUPS_OF_ALL // max(1, self.attributes)))
 
     @property
     def most_width(self) -> int:

@@ -171,6 +171,7 @@ def release_groups(
     label: str,
     least_count: float,
     most_groups: int = MOST_CELLS,
+    most_intervals: int = MOST_CELLS,
     rules: Sequence[RowRule] = (),
     public: EncodedTable | None = None,
     answer_stddev: float = math.inf,
@@ -180,16 +181,18 @@ def release_groups(
     """Releases the one-way counts of a plan, and puts codes and levels into groups that stand out of the noise.
 
     `label`: of the releases in the ledger. `least_count`: what a group holds at least, in counts. `most_groups`: of an
-    attribute without a number. `rules` say which combinations of groups there cannot be. `public` rows are what
-    one-ways are drawn towards, and a prior for answers whose noise has `answer_stddev`, in counts. `detailed` are
-    the attributes whose codes may be told apart within groups. `absences`: so many questions, at most, are on columns
-    that are missing together.
+    attribute without a number, `most_intervals` of one with. `rules` say which combinations of groups there cannot be.
+    `public` rows are what one-ways are drawn towards, and a prior for answers whose noise has `answer_stddev`, in
+    counts. `detailed` are the attributes whose codes may be told apart within groups. `absences`: so many questions, at
+    most, are on columns that are missing together.
     Privacy: the releases of `measure_one_ways` and `ask_for_absence`; the rest is made of them alone.
     Raises: PrivacyError from the ledger.
     """
     one_ways = measure_one_ways(rows, plan, ledger=ledger, label=label)
     kinds = find_kinds(plan, rules)
-    merge = functools.partial(coarsen, one_ways, least_count=least_count, most_cells=most_groups, kinds=kinds)
+    merge = functools.partial(
+        coarsen, one_ways, least_count=least_count, most_cells=most_groups, most_intervals=most_intervals, kinds=kinds
+    )
     coarsening, records = merge(records=rows.records), float(rows.records)
     if any(rule.drops for rule in rules):
         records = _estimate_records(coarsening, most=rows.records)

@@ -49,6 +49,7 @@ def coarsen(
     records: int,
     least_count: float,
     most_cells: int = MOST_CELLS,
+    most_intervals: int = MOST_CELLS,
     kinds: Sequence[Integers | None] | None = None,
 ) -> Coarsening:
     """Merges cells that the released counts cannot tell from noise.
@@ -56,7 +57,7 @@ def coarsen(
     Numbers become intervals that hold about a 32nd of the records each, or a single level where many records share
     it. Then groups below `least_count` are merged: neighbours where cells have an order, into one group of rare cells
     elsewhere; missing codes only with each other. An attribute has `most_cells` groups at most, and one with a
-    number no more than MOST_CELLS. `kinds` say of each attribute, if it is known, which codes are of one kind by public
+    number `most_intervals`. `kinds` say of each attribute, if it is known, which codes are of one kind by public
     rules: they are merged first.
     Privacy: post-processing of the release; `records` is public.
     Units: `least_count` is a count of records.
@@ -66,7 +67,7 @@ def coarsen(
         raise UsageError("Cells are merged for 1 record or more, a count of 0 or more and 2 cells or more.")
     parts = []
     for index, attribute in enumerate(one_ways.plan.attributes):
-        most = min(most_cells, MOST_CELLS) if attribute.levels else most_cells
+        most = most_intervals if attribute.levels else most_cells
         pieces = _Pieces(one_ways, index, records=records, kinds=None if kinds is None else kinds[index])
         threshold, merged = least_count, pieces.merge(least_count)
         while merged.size > most:

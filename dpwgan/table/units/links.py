@@ -43,6 +43,9 @@ _TIMES_OF_MOMENTS = 4
 TURNS, _ROWS_OF_TURNS, _MOST_TIMES, _EVERY = 400, 4, 4, 4
 # By what share of its error, in logarithms, a weight is set right; how large it may be; and what counts have more.
 _RATE, _MOST_WEIGHT, _LEAST_COUNT = 0.1, 8.0, 0.5
+# How far below 0 a weight may lie where groups have an order, and how much further for each group between: of pairs
+# that there should be none of the further apart are worse, or rows would not know where those like them are.
+_LEAST_WEIGHT, _LESS_A_GROUP = 4.0, 2.0
 # Rows take equal moments so many times over: a row that takes one is no longer equal to others.
 _TIMES_REPEATED = 4
 # Where units share columns rows stay among those of so many units side by side: further off these have other cells.
@@ -414,6 +417,11 @@ class _Weights:
         self._cells, self._groups, self._seats = cells, groups, seats
         self.whichever_kind = groups % cells.groups // cells.nearest
         self._weights = np.zeros(cells.count)
+        least = np.full(cells.of_kinds, -_MOST_WEIGHT)
+        if cells.has_order:
+            gaps = np.arange(2, 2 * cells.same_group - 1)
+            least[gaps] = -(_LEAST_WEIGHT + _LESS_A_GROUP * np.abs(gaps - cells.same_group))
+        self._least = np.tile(least, cells.kinds**2)
         # The cell of two groups, the other row's first: as the later one, and then as the earlier one.
         table = cells.table
         self._side = len(table)
@@ -431,7 +439,7 @@ class _Weights:
         """Has pairs weigh more that are too few, and says how far all are off."""
         there = self._count(rows) + _LEAST_COUNT
         weights = self._weights + _RATE * np.log(self._wanted / there)
-        self._weights = np.clip(weights, -_MOST_WEIGHT, _MOST_WEIGHT)
+        self._weights = np.clip(weights, self._least, _MOST_WEIGHT)
         return float(np.abs(there - self._wanted).sum())
 
     def weigh(self, rows: Integers, units: Integers, places: Integers, others: Integers) -> Floats:

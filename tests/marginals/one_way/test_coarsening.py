@@ -32,12 +32,10 @@ from tests.rows import encode_table
 FALSE_ALARM = 1e-6
 
 
-def release(
-    encoded: EncodedTable, *, stddev: float, least_count: float, seed: int = 0, most_cells: int = 128
-) -> Coarsening:
+def release(encoded: EncodedTable, *, stddev: float, least_count: float, seed: int = 0, **most: int) -> Coarsening:
     plan = plan_one_ways(encoded.spans)
     one_ways = measure_one_ways(encoded, plan, noise_multiplier=stddev / plan.sensitivity, seed=seed)
-    return coarsen(one_ways, records=encoded.records, least_count=least_count, most_cells=most_cells)
+    return coarsen(one_ways, records=encoded.records, least_count=least_count, **most)
 
 
 def encode(column: Column, cells: list[str]) -> tuple[TableEncoder, EncodedTable]:
@@ -57,7 +55,9 @@ def encode(column: Column, cells: list[str]) -> tuple[TableEncoder, EncodedTable
 def test_groups_come_back_when_rows_are_drawn_from_them(records, stddev, least_count, most_cells, seed):
     columns = [column for column in COLUMNS if column.name not in ("wide", "weight")]
     encoded = make_encoded(records, seed=seed, columns=columns)
-    coarsening = release(encoded, stddev=stddev, least_count=least_count, seed=seed, most_cells=most_cells)
+    coarsening = release(
+        encoded, stddev=stddev, least_count=least_count, seed=seed, most_cells=most_cells, most_intervals=most_cells
+    )
     assert max(coarsening.sizes) <= most_cells
     assert coarsening.width == sum(coarsening.sizes)
     for sizes in (coarsening.probabilities, coarsening.counts, coarsening.stddevs):
@@ -194,7 +194,7 @@ def test_no_group_lies_on_both_sides_of_a_cut_and_small_ones_may_beyond_a_border
     column = replace(plain, cuts=tuple(range(1, 121)))
     _, encoded = encode(column, cells)
     assert release(encoded, stddev=2.0, least_count=0.0).sizes == (121,)
-    assert release(encoded, stddev=2.0, least_count=0.0, most_cells=10).sizes[0] <= 10
+    assert release(encoded, stddev=2.0, least_count=0.0, most_intervals=10).sizes[0] <= 10
 
 
 def test_categories_alone_have_more_groups_when_more_are_allowed():
