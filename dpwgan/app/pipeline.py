@@ -60,7 +60,8 @@ def _run(config: RunConfig, schema: Schema, places: ExitStack) -> None:
     run_plan = synthesizer.plan(records=table.records)
     memory = run_plan.plan_memory(config.synthesis.memory)
     rows, _ = config.synthesis.rows_and_reason
-    check_room(config.output, rows=table.records if rows is None else rows, columns=len(table.header))
+    columns = sum(map(schema.is_written, table.header))
+    check_room(config.output, rows=table.records if rows is None else rows, columns=columns)
     if config.check:
         warn_of_noise(run_plan)
         show_plan(run_plan, memory, voice=config.voice)

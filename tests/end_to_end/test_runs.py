@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -124,6 +125,13 @@ def test_python_takes_a_document_and_keeps_types_when_given_a_frame():
     assert synthetic["income"].dtype.kind == "f"
     assert set(synthetic["colour"]) <= COLOURS
     pd.testing.assert_frame_equal(frame, kept)
+
+
+@pytest.mark.parametrize(("free", "code"), [(180, 0), (179, 73)])
+def test_room_is_asked_for_the_columns_of_the_output_alone(run, tmp_path, monkeypatch, free, code):
+    (tmp_path / "specs.json").write_text(json.dumps({**SPECS, "income": {"type": "drop"}}))
+    monkeypatch.setattr(pipeline.shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+    assert run("data.csv", "out.csv", "specs.json", "8.0", "--method", "independent", "--check") == code
 
 
 @pytest.mark.parametrize(
