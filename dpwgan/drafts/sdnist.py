@@ -15,9 +15,10 @@ _NO_CODES = ("description", "link", "details", "values", "min", "max", "step_siz
 
 
 def recognise(source: Source) -> bool:
-    """Whether all it holds are features with a description."""
+    """Whether all it holds are features with a description, and without a type."""
     features = source.members.values()
-    return bool(features) and all(isinstance(said, Mapping) and "description" in said for said in features)
+    told = [isinstance(said, Mapping) and "description" in said and "type" not in said for said in features]
+    return bool(told) and all(told)
 
 
 def read(source: Source) -> Iterator[Entry]:

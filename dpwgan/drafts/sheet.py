@@ -1,6 +1,7 @@
 """A sheet of variables, as most agencies have one: a row for each column of the table, or each of its codes.
 
-It is CSV, a table in Markdown or a list of objects in JSON, whose members are the cells of a row.
+It is CSV, a table in Markdown, or JSON: a list of objects, whose members are the cells of a row, or one that has such
+an object, or the labels of its codes, for each column by name.
 
 The header is found by its words, also below a title, and what none of them names is left out. So
 information_schema.columns of a database is such a sheet. Codes are written as "1 = male; 2 = female", ranges as
@@ -127,14 +128,23 @@ def _read_rows(source: Source) -> Iterator[dict[str, str]]:
 
 
 def _read_objects(source: Source) -> Iterator[dict[str, str]]:
-    """The same of a list of JSON objects, at the top or one below: the members of each are its own header."""
+    """The same of JSON objects, listed or by name, at the top or one below: the members of each are its own header."""
     for listed in (source.document, *source.members.values()):
-        objects = listed if isinstance(listed, list) and all(isinstance(said, dict) for said in listed) else []
+        named = [_name_object(*member) for member in listed.items()] if isinstance(listed, dict) else listed
+        objects = named if isinstance(named, list) and all(isinstance(said, dict) for said in named) else []
         if _find_meanings([*dict.fromkeys(key for said in objects for key in said)]):
             for said in objects:
-                told = {key: cell for key, member in said.items() if (cell := _write_cell(member))}
+                told = {key: cell for key, member in said.items() if (cell := _write_cell(member, of=key))}
                 yield _name_cells([*map(_find_meaning, told)], [*told.values()])
             return
+
+
+def _name_object(name: str, said: object) -> dict[str, Any] | None:
+    """What is said of a column by name as if it stood in a list, with labels of codes as its values; None of others."""
+    if isinstance(said, dict) and any(map(_find_meaning, said)):
+        return {"name": name} | said | {"name": name}
+    is_labels = isinstance(said, dict) and all(isinstance(label, str) for label in said.values())
+    return {"name": name, "values": said} if is_labels else None
 
 
 def _name_cells(header: list[str | None], row: list[str]) -> dict[str, str]:
@@ -146,8 +156,10 @@ def _name_cells(header: list[str | None], row: list[str]) -> dict[str, str]:
     return named
 
 
-def _write_cell(said: object) -> str:
-    """A member of a JSON object as a sheet would have it: codes, or codes and labels, on a line each."""
+def _write_cell(said: object, *, of: str = "") -> str:
+    """A member of a JSON object as a sheet would have it: codes, with labels or without, on a line each; or a range."""
+    if isinstance(said, list) and len(said) == 2 and "range" in of.lower():
+        return "-".join(map(str, said))
     if isinstance(said, dict):
         return "\n".join(f"{code} = {label}" for code, label in said.items())
     if isinstance(said, list):

@@ -454,6 +454,29 @@ SHEETS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
             "e": {"type": None, "optional": True},
         },
     ),
+    "columns by name in JSON": (
+        (
+            '{"about": {"title": "visits"}, "columns": {',
+            '"a": {"description": "Age", "type": "int", "range": [0, 120], "required": true},',
+            '"b": {"description": "Sex", "type": "coded", "values": {"1": "male", "2": "female"}, "missing": ["9"]},',
+            '"c": {"1": "north", "2": "south"}}}',
+        ),
+        {
+            "a": {"type": "integer", "min": 0, "max": 120, "description": "Age"},
+            "b": {
+                "type": "enum",
+                "values": ["1", "2"],
+                "missing": ["9"],
+                "optional": True,
+                "description": "Sex",
+            },
+            "c": {"type": "enum", "values": ["1", "2"], "optional": True},
+        },
+    ),
+    "columns by name in JSON, each with a description and a type": (
+        ('{"a": {"description": "Age", "type": "int", "min": 0, "max": 9, "nullable": false}}',),
+        {"a": {"type": "integer", "min": 0, "max": 9, "description": "Age"}},
+    ),
     "a blank that is missing, in words": (
         (
             "name;type;min;max;missing;required",
