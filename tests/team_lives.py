@@ -11,8 +11,9 @@ from typing import Any
 from dpwgan.app.api import Synthesizer
 from dpwgan.app.checkpoint import JOURNAL_FILE
 from dpwgan.app.fitting import EncodedRun
+from dpwgan.array_types import Floats
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.table.workers import Numbers, Task, Team
+from dpwgan.table.workers import Task, Team
 from tests.lives import ASKED, Killed, patched, read_journal
 from tests.teams import ThreadWorkers, make_workers, run_threads
 
@@ -23,7 +24,7 @@ class MortalWorkers(ThreadWorkers):
     left: int | None = None
     added: int = 0
 
-    def add(self, values: Numbers) -> Numbers:
+    def add(self, values: Floats) -> Floats:
         """Adds up, or dies."""
         if self.left == self.added:
             self.broken = True
@@ -82,15 +83,15 @@ def watched(lives: TeamLives) -> Iterator[None]:
         lives.ledgers[team.rank] = run.ledger
         serve_run(self, run, team=team)
 
-    def add_up_watched(self: Team, task: str, own: Callable[[], Numbers], **more: Any) -> Numbers:
-        def read() -> Numbers:
+    def add_up_watched(self: Team, task: str, own: Callable[[], Floats], **more: Any) -> Floats:
+        def read() -> Floats:
             lives.note(0, task)
             return own()
 
         return add_up(self, task, read, **more)
 
     def serve_watched(self: Team, do: Task, **more: Any) -> None:
-        def read(name: str, argument: Any, array: Numbers) -> Any:
+        def read(name: str, argument: Any, array: Floats) -> Any:
             if "place" not in argument:  # else rows are written otherwise, and nothing is given back
                 lives.note(self.rank, name)
             return do(name, argument, array)

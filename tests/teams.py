@@ -11,20 +11,21 @@ import numpy as np
 from dpwgan.app import pipeline
 from dpwgan.app.config import RunConfig, SynthesisConfig
 from dpwgan.app.delivery import Voice
+from dpwgan.array_types import Floats
 from dpwgan.critic import collective as training_cluster
 from dpwgan.errors import ResourceError
 from dpwgan.table.cluster import Cluster
-from dpwgan.table.workers import Numbers, Team
+from dpwgan.table.workers import Team
 
 
 class _Meeting:
     def __init__(self, size: int) -> None:
         self.size, self.left = size, False
-        self.waiting: list[Numbers] = []
-        self.totals: list[Numbers] = []
+        self.waiting: list[Floats] = []
+        self.totals: list[Floats] = []
         self.changed = threading.Condition()
 
-    def add(self, values: Numbers) -> Numbers:
+    def add(self, values: Floats) -> Floats:
         with self.changed:
             number = len(self.totals)
             self.waiting.append(np.asarray(values, np.float64))
@@ -50,7 +51,7 @@ class ThreadWorkers:
         self._meeting, self.rank = meeting, rank
         self.size, self.broken = meeting.size, False
 
-    def add(self, values: Numbers) -> Numbers:
+    def add(self, values: Floats) -> Floats:
         self.broken = True
         total = self._meeting.add(values)
         self.broken = False

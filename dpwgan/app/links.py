@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from dpwgan.app.fitting import EncodedRun
 from dpwgan.app.logs import LOGGER
+from dpwgan.array_types import Floats, Integers, Integers32
 from dpwgan.marginals.answers.denoising import denoise, draw_towards
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.methods.base import FittedSynthesizer
@@ -27,10 +27,6 @@ from dpwgan.table.schema import CategoricalColumn, UnitColumn
 from dpwgan.table.source import SourceTable
 from dpwgan.table.units.forms import count_kinds, read_kinds
 from dpwgan.table.units.links import PairCells, choose_cells, choose_days, count_links, list_order, put_in_order
-from dpwgan.table.units.units import Codes
-
-Integers = npt.NDArray[np.int64]
-Counts = npt.NDArray[np.float64]
 
 # Rows of the model that groups are cut by.
 _DRAWN = 10_000
@@ -86,7 +82,7 @@ def release_links(run: EncodedRun, model: FittedSynthesizer) -> EncodedRun:
     return replace(run, encoder=TableEncoder(schema.put(replace(unit, links=links)), run.encoder.header))
 
 
-def _find_shares(noisy: Counts, cells: PairCells, drawn: pl.Series, kinds: Codes, *, stddev: float) -> list[float]:
+def _find_shares(noisy: Floats, cells: PairCells, drawn: pl.Series, kinds: Integers32, *, stddev: float) -> list[float]:
     """The shares of cells, as far as noise does not explain that rows of a unit are like any others.
 
     Shapes: (cells,), one pair of kinds after the other, each of which adds to 1.
@@ -107,7 +103,7 @@ def _find_shares(noisy: Counts, cells: PairCells, drawn: pl.Series, kinds: Codes
     return found
 
 
-def _draw(run: EncodedRun, model: FittedSynthesizer, names: Sequence[str]) -> tuple[list[pl.Series], Codes]:
+def _draw(run: EncodedRun, model: FittedSynthesizer, names: Sequence[str]) -> tuple[list[pl.Series], Integers32]:
     """Values of these columns in rows of the model, and the kinds of these rows."""
     rng, schema = run.streams.model, run.encoder.schema
     kind = () if schema.unit is None or schema.unit.kind_of_row is None else (schema.unit.kind_of_row,)
@@ -123,10 +119,10 @@ def _draw(run: EncodedRun, model: FittedSynthesizer, names: Sequence[str]) -> tu
 def _count(
     table: SourceTable,
     unit: UnitColumn,
-    of_rows: Codes,
+    of_rows: Integers32,
     encoder: TableEncoder,
     cells: Sequence[PairCells],
-    coins: Counts,
+    coins: Floats,
 ) -> Integers:
     """`count_links` of all rows that are kept and that no rule drops, one linked column after the other."""
     parts, kept, read, order = [], [], [], list_order(encoder.schema)

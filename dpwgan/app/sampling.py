@@ -16,10 +16,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from dpwgan.app.logs import LOGGER
+from dpwgan.array_types import Flags, Floats, Integers
 from dpwgan.errors import SpecsError, UsageError, quote
 from dpwgan.marginals.rows.mixture_sampler import Draft, MixtureSampler
 from dpwgan.methods.base import FittedSynthesizer
@@ -30,9 +30,6 @@ from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.rules import RuleBook, can_be_true, read_condition
 from dpwgan.table.schema import NumericColumn, Rule, Schema
 from dpwgan.table.threads import map_in_order
-
-Flags = npt.NDArray[np.bool_]
-Codes = npt.NDArray[np.int64]
 
 # How often, at most, cells are drawn anew inside their groups, exchanged, computed, and drawn of their codes, before
 # the row is drawn anew: that moves the shares of whatever hardly keeps the rules, so that few rows should be. A stage
@@ -56,16 +53,16 @@ class _Drawn:
     """
 
     encoded: EncodedTable
-    codes: Codes
+    codes: Integers
     known: pl.DataFrame
     broken: Flags
 
-    def take(self, rows: Codes) -> "_Drawn":
+    def take(self, rows: Integers) -> "_Drawn":
         """A copy of some rows."""
         known, broken = self.known[rows], self.broken[:, rows]
         return _Drawn(encoded=self.encoded.take(rows), codes=self.codes[rows], known=known, broken=broken)
 
-    def put(self, rows: Codes, others: "_Drawn") -> None:
+    def put(self, rows: Integers, others: "_Drawn") -> None:
         """Has others in the place of some rows, of the same codes."""
         self.encoded.codes[rows], self.encoded.numbers[rows] = others.encoded.codes, others.encoded.numbers
         self.broken[:, rows] = others.broken
@@ -150,7 +147,7 @@ class RowSource:
 
     def _draw_mended(
         self, records: int, draft: Draft | None, *, rng: np.random.Generator
-    ) -> Iterator[tuple[_Drawn, Codes]]:
+    ) -> Iterator[tuple[_Drawn, Integers]]:
         """Rows, mended as far as they can be, and how many of them kept each rule only by moving shares, or not."""
         model = self._mixture
         for encoded, codes in self._sample(records, draft, rng=rng):
@@ -160,7 +157,7 @@ class RowSource:
 
     def _sample(
         self, records: int, draft: Draft | None, *, rng: np.random.Generator
-    ) -> Iterator[tuple[EncodedTable, Codes]]:
+    ) -> Iterator[tuple[EncodedTable, Integers]]:
         """Rows of the model, those of the draft if there is one, and their codes."""
         model = self._mixture
         if model is None:
@@ -169,11 +166,11 @@ class RowSource:
         for own in model.list_drafts(records, rng=rng) if draft is None else [draft]:
             yield model.draw_cells(own.groups, rng=rng), own.codes
 
-    def _mend(self, model: MixtureSampler, drawn: _Drawn, *, rng: np.random.Generator) -> Codes:
+    def _mend(self, model: MixtureSampler, drawn: _Drawn, *, rng: np.random.Generator) -> Integers:
         """Mends rows of codes in place, and says how many broke each rule when all that moves no share was done."""
         rules, known = self._encoder.rules.rules, drawn.known
         finest = [max(rule.columns, key=lambda name: known[name].n_unique()) for rule in rules]
-        counts: Codes = drawn.broken.sum(axis=1)
+        counts: Integers = drawn.broken.sum(axis=1)
         for stage, rounds in _ROUNDS.items():
             if stage != "of codes":
                 counts = drawn.broken.sum(axis=1)
@@ -193,7 +190,7 @@ class RowSource:
         return counts
 
     def _redraw(
-        self, model: MixtureSampler, drawn: _Drawn, rest: Codes, *, within_groups: bool, rng: np.random.Generator
+        self, model: MixtureSampler, drawn: _Drawn, rest: Integers, *, within_groups: bool, rng: np.random.Generator
     ) -> _Drawn:
         """Of some rows others, in the columns of the rules they break: of a few tried the first that keeps all rules.
 
@@ -210,8 +207,8 @@ class RowSource:
         return rows.take(keeps.reshape(-1, tried).argmax(axis=1) + tried * np.arange(len(rest)))
 
     def _exchange(
-        self, drawn: _Drawn, rest: Codes, finest: list[str], *, rng: np.random.Generator
-    ) -> tuple[Codes, _Drawn]:
+        self, drawn: _Drawn, rest: Integers, finest: list[str], *, rng: np.random.Generator
+    ) -> tuple[Integers, _Drawn]:
         """Some rows that exchanged the finest column of a rule in pairs, where fewer rules are broken for it.
 
         Of a few ways to pair them a row takes the first that is of such use and leaves it and its partner to choose.
@@ -259,12 +256,12 @@ class RowSource:
                     fewer = before.broken[self._mended].sum(axis=0) > after.broken[self._mended].sum(axis=0)
                     drawn.put(rows[fewer], after.take(np.flatnonzero(fewer)))
 
-    def _judge(self, encoded: EncodedTable, codes: Codes, *, rng: np.random.Generator) -> _Drawn:
+    def _judge(self, encoded: EncodedTable, codes: Integers, *, rng: np.random.Generator) -> _Drawn:
         cells = pl.DataFrame(self._encoder.decode_columns(encoded, rng, names=self._rules.columns))
         broken = np.stack(self._rules.find_broken(cells))
         return _Drawn(encoded=encoded, codes=codes, known=cells, broken=broken)
 
-    def _tell(self, shares: npt.NDArray[np.float64]) -> None:
+    def _tell(self, shares: Floats) -> None:
         """Says once of each rule of the specs if many rows moved for it. Shapes: (rules,) or more."""
         moved = zip((rule.name for rule in self._encoder.rules.rules), shares, strict=False)
         told = {name: share for name, share in moved if share >= _MANY_MOVED and name not in self._told}
@@ -316,7 +313,7 @@ def _count_tries(rows: int) -> int:
     return min(_MOST_TRIED, max(1, _TRIED_AT_ONCE // rows))
 
 
-def _pair(broken: Flags, *, rng: np.random.Generator) -> tuple[Flags, Codes]:
+def _pair(broken: Flags, *, rng: np.random.Generator) -> tuple[Flags, Integers]:
     """Rows in pairs for one rule each: which rule of each row, and its partner; of a row left over, the row itself.
 
     Shapes: (rules, n), each row breaking one at least, to the like with one rule a row, and (n,).

@@ -16,10 +16,10 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from dpwgan.app.sampling import RowSource
+from dpwgan.array_types import Flags, Floats, Integers, Integers32
 from dpwgan.errors import SpecsError
 from dpwgan.marginals.rows.mixture_sampler import Draft
 from dpwgan.privacy.randomness import branch
@@ -34,7 +34,6 @@ from dpwgan.table.units.forms import count_kinds, fit_shares, list_forms, read_k
 from dpwgan.table.units.links import PairCells, choose_repeats, link_rows, list_order, list_rows, put_in_order
 from dpwgan.table.units.unit_rules import PlacedRows
 
-Integers = npt.NDArray[np.int64]
 Form = tuple[int, ...]
 
 # How often units are made of other rows where rules are broken, and how often without a single one that keeps all.
@@ -178,7 +177,7 @@ class UnitSource:
 
     def _put_together(
         self, rows: pl.DataFrame, units: Integers, *, rng: np.random.Generator
-    ) -> tuple[pl.DataFrame, npt.NDArray[np.bool_]]:
+    ) -> tuple[pl.DataFrame, Flags]:
         """The rows in units of these forms, one after the other, and which of these keep all rules."""
         sizes = units.sum(axis=1)
         starts, of_units = np.cumsum(sizes) - sizes, np.repeat(np.arange(len(sizes)), sizes)
@@ -231,12 +230,12 @@ class UnitSource:
         self,
         rows: pl.DataFrame,
         frame: pl.DataFrame,
-        broken: npt.NDArray[np.bool_],
+        broken: Flags,
         cells: pl.DataFrame,
-        kinds: npt.NDArray[np.int32],
+        kinds: Integers32,
         *,
         rng: np.random.Generator,
-    ) -> tuple[pl.DataFrame, npt.NDArray[np.bool_]]:
+    ) -> tuple[pl.DataFrame, Flags]:
         """The frame with other rows near by for those that break a rule with their unit's cells; and which still do.
 
         Units that are given up for a row are mostly those of rare cells, whose rows differ most.
@@ -276,7 +275,7 @@ class UnitSource:
         keys: Integers = frame.select(pl.struct(self._unique).rank("dense")).to_series().to_numpy()
         return keys
 
-    def _see(self, rows: pl.DataFrame, values: pl.DataFrame, kinds: npt.NDArray[np.int32]) -> PlacedRows:
+    def _see(self, rows: pl.DataFrame, values: pl.DataFrame, kinds: Integers32) -> PlacedRows:
         """Rows and their values, as rules between rows of a unit see them."""
         by = [values.get_column(name) for name in self._order]
         in_order = put_in_order(np.zeros(len(kinds), np.int64), kinds, by)
@@ -287,7 +286,7 @@ class UnitSource:
         self,
         values: pl.DataFrame,
         of_units: Integers,
-        kinds: npt.NDArray[np.int32],
+        kinds: Integers32,
         seen: PlacedRows | None,
         *,
         rng: np.random.Generator,
@@ -308,7 +307,7 @@ class UnitSource:
         frame: pl.DataFrame,
         values: pl.DataFrame,
         of_units: Integers,
-        kinds: npt.NDArray[np.int32],
+        kinds: Integers32,
         *,
         rng: np.random.Generator,
     ) -> pl.DataFrame:
@@ -327,14 +326,14 @@ class UnitSource:
                 frame = pl.concat([frame, changed])[rows]
         return frame
 
-    def _list_links(self) -> Iterator[tuple[str, PairCells, npt.NDArray[np.float64]]]:
+    def _list_links(self) -> Iterator[tuple[str, PairCells, Floats]]:
         """Each linked column with the cells of its pairs and their shares."""
         kinds = count_kinds(self._encoder.schema)
         for name, (bounds, told, shares) in zip(self._unit.linked, self._unit.links, strict=True):
             yield name, PairCells(bounds=bounds, told=told, kinds=kinds), np.array(shares)
 
 
-def _hand_out(kinds: npt.NDArray[np.int32], units: Integers, *, rng: np.random.Generator) -> Integers:
+def _hand_out(kinds: Integers32, units: Integers, *, rng: np.random.Generator) -> Integers:
     """Which row, of these kinds, each place in units is for. Shapes: (n,), (units, kinds), to (n,).
 
     Rows of one kind are taken in their order, evenly over those near by; all of them once where they are as many.
@@ -383,7 +382,7 @@ def cut_units(units: Integers, *, step: int) -> Iterator[tuple[Integers, int, in
         yield units[first:last], first, int(ends[first - 1]) if first else 0
 
 
-def _choose(forms: Integers, fine: npt.NDArray[np.bool_], *, wanted: Integers, rng: np.random.Generator) -> Integers:
+def _choose(forms: Integers, fine: Flags, *, wanted: Integers, rng: np.random.Generator) -> Integers:
     """Of fine units as many of each form as are wanted, or all there are. Shapes: (units,), `wanted` (forms,).
 
     They are spread evenly over units as they lie, which are sorted: each as likely as another, with less chance in it.

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
-Scores = npt.NDArray[np.float64]
+from dpwgan.array_types import Floats
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,13 +51,13 @@ def bound_share_difference(
     )
 
 
-def bound_mean(scores: Scores, *, confidence: float) -> Interval:
+def bound_mean(scores: Floats, *, confidence: float) -> Interval:
     """The mean of independent scores, with Student's interval. Shapes: (n,), n at least 2."""
     lower, upper = stats.ttest_1samp(scores, 0.0).confidence_interval(confidence)
     return Interval(value=float(scores.mean()), lower=float(lower), upper=float(upper))
 
 
-def bound_mean_difference(scores: Scores, others: Scores, *, confidence: float) -> Interval:
+def bound_mean_difference(scores: Floats, others: Floats, *, confidence: float) -> Interval:
     """How much larger the mean of independent scores is than that of another, independent sample.
 
     Shapes: (n,) and (m,), both at least 2.
@@ -68,7 +67,7 @@ def bound_mean_difference(scores: Scores, others: Scores, *, confidence: float) 
     return Interval(value=float(scores.mean() - others.mean()), lower=float(lower), upper=float(upper))
 
 
-def bound_area(members: Scores, others: Scores, *, confidence: float) -> Interval:
+def bound_area(members: Floats, others: Floats, *, confidence: float) -> Interval:
     """The chance that a member scores above a non-member (the area under the ROC curve), ties counting half.
 
     Where every pair is told right or wrong the variance is 0 and says nothing; the interval is then that of as many
@@ -112,7 +111,7 @@ def compare_shares(hits: int, trials: int, controls: int, control_trials: int, *
     )
 
 
-def compare_means(scores: Scores, others: Scores, *, confidence: float) -> Comparison:
+def compare_means(scores: Floats, others: Floats, *, confidence: float) -> Comparison:
     """Compares the mean score of training rows with that of hold-out rows. Shapes: (n,) and (m,)."""
     return Comparison(
         success=bound_mean(scores, confidence=confidence),
@@ -122,7 +121,7 @@ def compare_means(scores: Scores, others: Scores, *, confidence: float) -> Compa
     )
 
 
-def compare_order(scores: Scores, others: Scores, *, confidence: float) -> Comparison:
+def compare_order(scores: Floats, others: Floats, *, confidence: float) -> Comparison:
     """Compares the chance that a training row scores above a hold-out row with one half. Shapes: (n,) and (m,)."""
     area = bound_area(scores, others, confidence=confidence)
     return _compare_with_half(area, p_value=_rank(scores, others))
@@ -140,7 +139,7 @@ def _compare_with_half(success: Interval, *, p_value: float) -> Comparison:
     return Comparison(success=success, baseline=half, excess=excess, p_value=p_value)
 
 
-def _rank(scores: Scores, others: Scores) -> float:
+def _rank(scores: Floats, others: Floats) -> float:
     """How often ranks of one population differ so. Source: Mann and Whitney 1947, with its correction for ties."""
     return float(stats.mannwhitneyu(scores, others, alternative="greater", method="asymptotic").pvalue)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dpwgan.audit.points import Places, Vectors
+from dpwgan.array_types import Floats, Integers
 from dpwgan.errors import PrivacyError, UsageError
 
 GAMMA = 1e-5
@@ -43,8 +43,8 @@ CAVEATS = (
 
 
 def find_nearest_vectors(
-    targets: Vectors, among: Vectors, *, neighbours: int, same: bool = False
-) -> tuple[Vectors, Places]:
+    targets: Floats, among: Floats, *, neighbours: int, same: bool = False
+) -> tuple[Floats, Integers]:
     """Finds the vectors nearest to each target, the nearest first.
 
     With `same`, targets and `among` are one sample, and no vector is its own neighbour.
@@ -57,7 +57,7 @@ def find_nearest_vectors(
         raise UsageError(f"{neighbours} nearest rows cannot be found among {len(among) - same}")
     index = NearestNeighbors(n_neighbors=neighbours).fit(among)
     # Without targets every vector is left out of its own list, which a search for them would not do for twins.
-    places: Places = index.kneighbors(None if same else targets, return_distance=False)
+    places: Integers = index.kneighbors(None if same else targets, return_distance=False)
     # A fast search computes |a|^2 - 2 ab + |b|^2, which has no digits left for vectors close together.
     distances = np.empty(places.shape)
     for column in range(neighbours):
@@ -66,7 +66,7 @@ def find_nearest_vectors(
     return np.take_along_axis(distances, order, axis=1), np.take_along_axis(places, order, axis=1)
 
 
-def estimate_divergence(sample: Vectors, other: Vectors, *, neighbours: int = 1) -> float:
+def estimate_divergence(sample: Floats, other: Floats, *, neighbours: int = 1) -> float:
     """Estimates the Kullback-Leibler divergence of the density of `sample` from that of `other`.
 
     With d dimensions, n and m rows, and the distances rho to the k-th neighbour in the own sample and nu in the other
@@ -96,7 +96,7 @@ def choose_removed(divergence: float, *, real_rows: int, artificial_rows: int) -
     return min(most, max(1, math.ceil(share - 1e-9)))
 
 
-def measure_losses(artificial: Vectors, real: Vectors, *, removed: int, neighbours: int = 1) -> Vectors:
+def measure_losses(artificial: Floats, real: Floats, *, removed: int, neighbours: int = 1) -> Floats:
     """Estimates, for each real row, the divergence of the artificial rows from those left without its nearest ones.
 
     The estimator is that of `estimate_divergence` with both samples drawn from the same rows: a row that stays is not
@@ -134,7 +134,7 @@ def measure_losses(artificial: Vectors, real: Vectors, *, removed: int, neighbou
     return losses
 
 
-def bound_losses(losses: Vectors, *, gamma: float) -> float:
+def bound_losses(losses: Floats, *, gamma: float) -> float:
     """A bound mu that a loss passes with probability at most gamma: mean + (upper semideviation) / sqrt(gamma).
 
     From Pr(x >= E[x] + t) <= E[max(x - E[x], 0)^2] / t^2, with mean and semivariance taken from the sample.
@@ -145,7 +145,7 @@ def bound_losses(losses: Vectors, *, gamma: float) -> float:
     return mean + math.sqrt(float(np.square(np.maximum(losses - mean, 0.0)).mean()) / gamma)
 
 
-def bound_next_loss(losses: Vectors, *, gamma: float) -> float | None:
+def bound_next_loss(losses: Floats, *, gamma: float) -> float | None:
     """A bound that one more row's loss passes with probability at most gamma; None if the sample carries none.
 
     With Q^2 = (s+1)/s times the sample variance: Pr(|x - mean| >= k Q) <= floor((s+1)/s ((s-1)/k^2 + 1)) / (s+1), which
@@ -230,7 +230,7 @@ class EstimateSettings:
 
 
 def estimate_privacy(
-    real: Vectors, artificial: Vectors, *, settings: EstimateSettings, rng: np.random.Generator
+    real: Floats, artificial: Floats, *, settings: EstimateSettings, rng: np.random.Generator
 ) -> PrivacyEstimate:
     """Runs the whole framework on rows that are vectors already.
 
@@ -265,6 +265,6 @@ def estimate_privacy(
     )
 
 
-def _refuse_twins(*distances: Vectors) -> None:
+def _refuse_twins(*distances: Floats) -> None:
     if any((column <= 0.0).any() for column in distances):
         raise UsageError("rows coincide, so they have no density: smooth them first")

@@ -13,18 +13,13 @@ ones too: cells are discrete, so rows coincide, and a density does not exist wit
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import Flags, Floats, Floats32, Integers
 from dpwgan.errors import UsageError
 from dpwgan.evaluate.tables import ComparedTable
 from dpwgan.table.storage import cut
-
-Distances = npt.NDArray[np.float32]
-Places = npt.NDArray[np.int64]
-Vectors: TypeAlias = npt.NDArray[np.float64]
 
 SMOOTHING = 0.1
 """Standard deviation of the smoothing noise, in root-mean-square spreads of the components kept. Far below the distance
@@ -47,8 +42,8 @@ class Points:
       number of cells of each column.
     """
 
-    values: npt.NDArray[np.float32]
-    numeric: npt.NDArray[np.bool_]
+    values: Floats32
+    numeric: Flags
     sizes: tuple[int, ...]
 
     def __len__(self) -> int:
@@ -65,7 +60,7 @@ class Points:
         widths = [2 if numeric else size for numeric, size in zip(self.numeric, self.sizes, strict=True)]
         return [slice(*ends) for ends in itertools.pairwise([0, *np.cumsum(widths).tolist()])]
 
-    def spread_out(self) -> Vectors:
+    def spread_out(self) -> Floats:
         """Writes the points out as vectors.
 
         Shapes: n rows give (n, width).
@@ -101,7 +96,7 @@ def lay_out_points(table: ComparedTable) -> Points:
     return Points(values=values.astype(np.float32), numeric=numeric, sizes=table.sizes)
 
 
-def find_nearest(targets: Points, among: Points) -> Vectors:
+def find_nearest(targets: Points, among: Points) -> Floats:
     """How far each target is from the row nearest to it.
 
     Shapes: t targets give (t,) distances.
@@ -111,7 +106,7 @@ def find_nearest(targets: Points, among: Points) -> Vectors:
     return np.concatenate(nearest, dtype=np.float64)
 
 
-def find_nearest_without(targets: Points, among: Points, *, columns: Places) -> Places:
+def find_nearest_without(targets: Points, among: Points, *, columns: Integers) -> Integers:
     """Finds the row nearest to each target where one column is not looked at, for each of these columns in turn.
 
     Shapes: t targets give (t, len(columns)) places in `among`.
@@ -124,7 +119,7 @@ def find_nearest_without(targets: Points, among: Points, *, columns: Places) -> 
     return places
 
 
-def _sweep(targets: Points, among: Points) -> Iterator[tuple[slice, Distances]]:
+def _sweep(targets: Points, among: Points) -> Iterator[tuple[slice, Floats32]]:
     step = max(1, _MOST_PAIRS // max(1, len(among)))
     for rows in cut(len(targets), size=step):
         matrix = np.zeros((rows.stop - rows.start, len(among)), dtype=np.float32)
@@ -133,7 +128,7 @@ def _sweep(targets: Points, among: Points) -> Iterator[tuple[slice, Distances]]:
         yield rows, matrix
 
 
-def _difference(targets: Points, among: Points, rows: slice, column: int) -> Distances:
+def _difference(targets: Points, among: Points, rows: slice, column: int) -> Floats32:
     left, right = targets.values[rows, column, None], among.values[None, :, column]
     if not targets.numeric[column]:
         return np.not_equal(left, right).astype(np.float32)
@@ -152,11 +147,11 @@ class Embedding:
     Units: `noise` is a standard deviation in the unit of the components.
     """
 
-    mean: Vectors
-    directions: Vectors
+    mean: Floats
+    directions: Floats
     noise: float
 
-    def place(self, points: Points, rng: np.random.Generator) -> Vectors:
+    def place(self, points: Points, rng: np.random.Generator) -> Floats:
         """Places rows among the principal components, with the smoothing noise. Shapes: n rows give (n, components)."""
         flat = (points.spread_out() - self.mean) @ self.directions
         return np.asarray(flat + rng.normal(scale=self.noise, size=flat.shape))

@@ -7,16 +7,13 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, cast
 
-import numpy as np
-import numpy.typing as npt
-
+from dpwgan.array_types import Floats
 from dpwgan.critic.device import compile_step, prepare_device
 from dpwgan.errors import ResourceError
 from dpwgan.table.cluster import Cluster, wait_for_all
 
 import tensorflow as tf  # isort: skip  # after the device's module, which says how TensorFlow is to be imported
 
-Numbers = npt.NDArray[np.float64]
 
 # All workers have been seen to be there when TensorFlow's own wait begins.
 _START_SECONDS = 120
@@ -49,14 +46,14 @@ class TensorFlowWorkers:
             raise ResourceError("the workers could not be joined; no output was written") from None
         self._add = _compile_addition(strategy, replicas=strategy.num_replicas_in_sync // cluster.size)
 
-    def add(self, values: Numbers) -> Numbers:
+    def add(self, values: Floats) -> Floats:
         """Adds up an array over all workers. Shapes: (k,). Raises: ResourceError if a worker is lost."""
         if self.broken:
             raise ResourceError("another worker was lost; no output was written")
         # A signal in the midst of it leaves the others without an answer: only a finished addition mends this.
         self.broken = True
         try:
-            total: Numbers = _do_beside(lambda: self._add(tf.constant(values)).numpy())
+            total: Floats = _do_beside(lambda: self._add(tf.constant(values)).numpy())
         except tf.errors.OpError:
             raise ResourceError(
                 "another worker stopped, or cannot be reached any more; no output was written"

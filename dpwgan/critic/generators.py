@@ -5,9 +5,9 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import tensorflow as tf
 
+from dpwgan.array_types import Floats32
 from dpwgan.table.encoded import Span
 
 # Uniform draws are kept away from 0 and 1 so that the double logarithm below stays finite in float32.
@@ -204,10 +204,10 @@ class CodeTable:
     Privacy: sees released numbers alone. Shapes: `logits` (codes, width).
     """
 
-    def __init__(self, spans: Sequence[Span], logits: npt.NDArray[np.float32]) -> None:
+    def __init__(self, spans: Sequence[Span], logits: Floats32) -> None:
         self._spans, self._logits = tuple(spans), tf.Variable(logits)
 
-    def put(self, logits: npt.NDArray[np.float32]) -> None:
+    def put(self, logits: Floats32) -> None:
         """Takes the codes as they are now. Shapes: (codes, width)."""
         self._logits.assign(logits)
 

@@ -8,6 +8,7 @@ import numpy.typing as npt
 import tensorflow as tf
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
+from dpwgan.array_types import Integers, Integers32
 from dpwgan.errors import PrivacyError
 
 _KEY_BYTES, _BLOCK_BYTES = 16, 16
@@ -69,7 +70,7 @@ class LayerNoise:
         """Goes on to the next step, whose noise is another."""
         self._step.assign_add(steps)
 
-    def _encipher(self, rows: npt.NDArray[np.int64], step: npt.NDArray[np.int32]) -> npt.NDArray[np.uint32]:
+    def _encipher(self, rows: Integers, step: Integers32) -> npt.NDArray[np.uint32]:
         """Random words, no two of them from one counter. Shapes: (b,) and () to (b, words)."""
         blocks = -(-sum(self.widths) // (_BLOCK_BYTES // 4))
         counters = np.empty((len(rows), blocks, 2), np.uint64)

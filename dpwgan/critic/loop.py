@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from dpwgan.array_types import Floats32, Integers
 from dpwgan.critic.device import compile_step
 from dpwgan.critic.generator_steps import AveragedStep, GeneratorRound, GeneratorStep
 from dpwgan.critic.optimizers import PlainAscent
@@ -53,7 +54,7 @@ def play(
     records: int | None = None,
     make_critic_step: Callable[..., TrainingStep] = FusedStep,
     update: PlainAscent | None = None,
-) -> tuple[npt.NDArray[np.float32], ...]:
+) -> tuple[Floats32, ...]:
     """Trains both for the planned steps and gives the average of the generator's weights.
 
     `encoded` may be one worker's share of the rows, where `make_critic_step` makes a step that adds up everybody's.
@@ -134,7 +135,7 @@ def _choose_way(plan: TrainingDesign, critic_step: TrainingStep, generator_step:
             return CompiledLoop(plan, critic_step=critic_step, generator_step=generator_step), most
     settings = plan.settings
 
-    def take(batches: Sequence[npt.NDArray[np.int64]], *, first: int) -> None:
+    def take(batches: Sequence[Integers], *, first: int) -> None:
         for step, rows in enumerate(batches, start=first):
             share = plan.learning_share(step)
             critic_step(rows, learning_rate=share * settings.critic_learning_rate)
@@ -168,7 +169,7 @@ class CompiledLoop:
             ],
         )
 
-    def __call__(self, batches: Sequence[npt.NDArray[np.int64]], *, first: int) -> None:
+    def __call__(self, batches: Sequence[Integers], *, first: int) -> None:
         """Takes a step on each batch of row numbers, (b,) each, the first of which is step `first` of the run."""
         shares = [self._plan.learning_share(step) for step in range(first, first + len(batches))]
         self._loop(

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import tensorflow as tf
 
+from dpwgan.array_types import Integers
 from dpwgan.critic.critic import Cells, Critic, Sums
 from dpwgan.critic.device import compile_step
 from dpwgan.critic.generators import LatentSource
@@ -157,7 +157,7 @@ class FusedStep(PrivateStep):
         signature = [tf.TensorSpec([None], tf.int64), self.noise_spec, tf.TensorSpec([], tf.float32)]
         self._step = compile_step(self.trace, input_signature=signature)
 
-    def __call__(self, rows: npt.NDArray[np.int64], *, learning_rate: float) -> None:
+    def __call__(self, rows: Integers, *, learning_rate: float) -> None:
         """Takes one critic step on the given row numbers, with fresh noise."""
         self._step(tf.constant(rows), self.draw_noise(1)[0], tf.constant(learning_rate, tf.float32))
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import tensorflow as tf
 
+from dpwgan.array_types import Integers
 from dpwgan.critic.critic import LEAK
 from dpwgan.critic.private_step import PrivateStep, count_entries, split_like
 from dpwgan.critic.rows import densify
@@ -64,13 +63,13 @@ class ReferenceStep(PrivateStep):
         self._registry = layer_registry.make_default_layer_registry()
         self._query = _PaidNoiseQuery(plan.l2_clip_norm, self._steps)
 
-    def __call__(self, rows: npt.NDArray[np.int64], *, learning_rate: float) -> None:
+    def __call__(self, rows: Integers, *, learning_rate: float) -> None:
         """Takes one critic step on the given row numbers, with fresh noise."""
         noisy = self.noisy_sums(rows)
         fakes = tf.stop_gradient(self._generator.rows(*self._latents.draw(self._plan.generated_batch_size)))
         self._update.apply(noisy, self.clipped_sum(fakes), learning_rate=tf.constant(learning_rate, tf.float32))
 
-    def noisy_sums(self, rows: npt.NDArray[np.int64]) -> list[tf.Tensor]:
+    def noisy_sums(self, rows: Integers) -> list[tf.Tensor]:
         """Clips, sums and noises through the query. The result is like the critic's weights."""
         state = self._query.initial_global_state()
         sample = self._query.initial_sample_state([tf.zeros_like(weight) for weight in self._critic.weights])

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import tensorflow as tf
 
+from dpwgan.array_types import Floats32, Integers, Integers32
 from dpwgan.table.encoded import EncodedTable, Span
 
 
@@ -31,7 +31,7 @@ class RowReader:
             tf.ensure_shape(numbers, [None, self._encoded.numbers.shape[1]]),
         )
 
-    def _fetch(self, rows: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+    def _fetch(self, rows: Integers) -> tuple[Integers32, Floats32]:
         batch = self._encoded.take(rows)
         return batch.codes.astype(np.int32), batch.numbers.astype(np.float32)
 
@@ -52,7 +52,7 @@ def write_dense(codes: tf.Tensor, numbers: tf.Tensor, spans: Sequence[Span]) -> 
     return tf.concat(parts, axis=1)
 
 
-def densify(encoded: EncodedTable, rows: npt.NDArray[np.int64]) -> tf.Tensor:
+def densify(encoded: EncodedTable, rows: Integers) -> tf.Tensor:
     """Writes the given rows out as dense one-hot rows. Shapes: (b,) to (b, width)."""
     return write_dense(
         tf.constant(encoded.codes[rows], tf.int32), tf.constant(encoded.numbers[rows], tf.float32), encoded.spans

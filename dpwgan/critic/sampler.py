@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import AnyArray, Floats32, Integers32
 from dpwgan.errors import InputError
 from dpwgan.table.encoded import EncodedTable, Head, Span
 from dpwgan.table.saved import read_weights, reading_saved
@@ -30,7 +30,7 @@ class MlpSampler:
     certificate: ClassVar[None] = None
     """A critic's course certifies nothing about marginals."""
 
-    weights: tuple[npt.NDArray[np.float32], ...]
+    weights: tuple[Floats32, ...]
     spans: tuple[Span, ...]
 
     def sample(self, records: int, *, rng: np.random.Generator) -> Iterator[EncodedTable]:
@@ -73,14 +73,14 @@ class MlpSampler:
         return cls(weights=weights, spans=spans)
 
 
-def apply_hidden(weights: Sequence[npt.NDArray[Any]], value: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def apply_hidden(weights: Sequence[AnyArray], value: AnyArray) -> AnyArray:
     """Takes rows through all layers but the last, as the function of this name does for networks that train."""
     for kernel, bias in zip(weights[:-2:2], weights[1:-2:2], strict=True):
         value = np.maximum(value @ kernel + bias, 0.0)
     return value
 
 
-def draw_categories(logits: npt.NDArray[np.float32], *, head: Head, rng: np.random.Generator) -> npt.NDArray[np.int32]:
+def draw_categories(logits: Floats32, *, head: Head, rng: np.random.Generator) -> Integers32:
     """Draws one category a row, by the sigmoid for one logit of two categories, else by the softmax.
 
     Shapes: (b, k) to (b,).
@@ -89,8 +89,8 @@ def draw_categories(logits: npt.NDArray[np.float32], *, head: Head, rng: np.rand
     if head == "sigmoid":
         # u < sigmoid(x), with the logarithm taken on the side that cannot overflow.
         odds = np.log(np.maximum(uniform, np.float32(1e-12))) - np.log1p(-uniform)
-        below: npt.NDArray[np.int32] = (odds < logits)[:, 0].astype(np.int32)
+        below: Integers32 = (odds < logits)[:, 0].astype(np.int32)
         return below
     cumulative = np.cumsum(np.exp(logits - logits.max(axis=1, keepdims=True)), axis=1)
-    codes: npt.NDArray[np.int32] = np.sum(uniform * cumulative[:, -1:] >= cumulative[:, :-1], axis=1, dtype=np.int32)
+    codes: Integers32 = np.sum(uniform * cumulative[:, -1:] >= cumulative[:, :-1], axis=1, dtype=np.int32)
     return codes

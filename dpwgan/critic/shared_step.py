@@ -3,9 +3,9 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import tensorflow as tf
 
+from dpwgan.array_types import Floats, Integers
 from dpwgan.critic.critic import Critic
 from dpwgan.critic.device import compile_step
 from dpwgan.critic.private_step import PrivateStep, count_entries, flatten, split_like
@@ -14,7 +14,6 @@ from dpwgan.privacy.steps import Steps
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.rows import Rows, Sum
 from dpwgan.table.units.units import Units
-from dpwgan.table.workers import Numbers
 
 
 class ShareOfGradients:
@@ -44,22 +43,22 @@ class ShareOfGradients:
             self._units = tf.RaggedTensor.from_row_splits(*map(tf.constant, units.list_rows()))
         self._critic, self._l2_clip_norm, self._steps = critic, l2_clip_norm, steps
         self._records = encoded.records if units is None else len(units.sizes)
-        self._batch: npt.NDArray[np.int64] | None = None
+        self._batch: Integers | None = None
         self._sum = compile_step(self._trace, input_signature=[tf.TensorSpec([None], tf.int64)])
 
-    def sum_rows(self, rows: npt.NDArray[np.int64]) -> Numbers:
+    def sum_rows(self, rows: Integers) -> Floats:
         """Clips and sums the gradients of the given rows, or units.
 
         Shapes: (b,), b may be 0, to (number of critic weights,).
         """
-        total: Numbers = self._sum(tf.constant(rows)).numpy()
+        total: Floats = self._sum(tf.constant(rows)).numpy()
         return total
 
-    def take(self, rows: npt.NDArray[np.int64]) -> None:
+    def take(self, rows: Integers) -> None:
         """Sets the batch of the next sum: the chief's, which its training loop has drawn."""
         self._batch = rows
 
-    def sum_batch(self, weights: Numbers) -> Numbers:
+    def sum_batch(self, weights: Floats) -> Floats:
         """The sum of a Poisson batch, drawn here unless `take` was given it, at the chief's weights.
 
         Shapes: all (number of weights,).
@@ -104,12 +103,12 @@ class SharedStep(PrivateStep):
         flat = tf.TensorSpec([sum(count_entries(self._critic.weights))], tf.float32)
         self._move = compile_step(self._trace, input_signature=[flat, tf.TensorSpec([], tf.float32)])
 
-    def __call__(self, rows: npt.NDArray[np.int64], *, learning_rate: float) -> None:
+    def __call__(self, rows: Integers, *, learning_rate: float) -> None:
         """Takes one critic step, on the given rows of the chief and a batch of every other worker's."""
         noisy = self.noisy_sum(rows)
         self._move(tf.constant(noisy, tf.float32), tf.constant(learning_rate, tf.float32))
 
-    def noisy_sum(self, rows: npt.NDArray[np.int64]) -> Numbers:
+    def noisy_sum(self, rows: Integers) -> Floats:
         """Adds up the clipped sums of all workers and adds the noise. Shapes: (b,) to (number of critic weights,)."""
         weights = np.concatenate([weight.numpy().ravel() for weight in self._critic.weights])
         self._shares.own.take(rows)

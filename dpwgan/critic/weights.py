@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.array_types import Floats32
 from dpwgan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,14 +29,14 @@ class Kept:
             variable.assign(arrays[f"variable {place}"])
 
 
-def take_weights(variables: Sequence["tf.Variable"]) -> tuple[npt.NDArray[np.float32], ...]:
+def take_weights(variables: Sequence["tf.Variable"]) -> tuple[Floats32, ...]:
     """Takes trained weights out as plain arrays. Raises: UsageError if training ran off."""
     weights = tuple(variable.numpy() for variable in variables)
     refuse_unless_finite(weights)
     return weights
 
 
-def refuse_unless_finite(arrays: Iterable[npt.NDArray[np.float32]]) -> None:
+def refuse_unless_finite(arrays: Iterable[Floats32]) -> None:
     """Refuses what training gave if a number of it is none.
 
     Privacy: of released numbers, so asking costs nothing. Raises: UsageError.

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
+from dpwgan.array_types import Floats
 from dpwgan.table.codecs.codec import list_distinct
 from dpwgan.table.codecs.numbers import read_numbers
 
@@ -61,7 +61,7 @@ def tell_apart(
     return Telling(auc=max(0.5, float(roc_auc_score(labels, chances))), columns=drops)
 
 
-def _read(cells: pl.Series) -> npt.NDArray[np.float64]:
+def _read(cells: pl.Series) -> Floats:
     distinct, places = list_distinct(cells)
     is_number, numbers = read_numbers(pl.Series(distinct, dtype=pl.String))
     lowest = numbers[is_number].min(initial=0.0)

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.naive_bayes import CategoricalNB
 from sklearn.tree import DecisionTreeClassifier
 
+from dpwgan.array_types import Integers32
 from dpwgan.evaluate.apart import FEWEST_ROWS
 from dpwgan.evaluate.tables import ComparedTable
 
@@ -22,8 +22,6 @@ ROWS = 10_000
 """Most rows to train on, and most to test on."""
 CLASSIFIERS = ("naive_bayes", "decision_tree", "gradient_boosting")
 
-Cells = npt.NDArray[np.int32]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Trial:
@@ -32,8 +30,8 @@ class Trial:
     Shapes: `train` and `test` are (rows, columns) cells; `real_auc` has one number for each (target, classifier).
     """
 
-    train: Cells
-    test: Cells
+    train: Integers32
+    test: Integers32
     sizes: tuple[int, ...]
     real_auc: dict[tuple[int, str], float]
 
@@ -86,7 +84,7 @@ def score_classifiers(
     ]
 
 
-def measure_auc(name: str, train: Cells, test: Cells, target: int, sizes: Sequence[int]) -> float:
+def measure_auc(name: str, train: Integers32, test: Integers32, target: int, sizes: Sequence[int]) -> float:
     """Trains one classifier and gives the area under its ROC curve on the test rows.
 
     Of more than two classes: each against the rest, weighted by its share of the test rows. A class that was not in the
@@ -118,5 +116,5 @@ def _make(name: str, sizes: list[int]) -> Any:
     )
 
 
-def _has_two(cells: Cells) -> bool:
+def _has_two(cells: Integers32) -> bool:
     return len(cells) > 1 and bool((cells != cells[0]).any())

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import Floats, Integers
 from dpwgan.evaluate.tables import ComparedTable
 
 ROWS = 50_000
@@ -17,11 +17,8 @@ MOST_COLUMNS = 150
 
 _DENSE_CELLS = 1 << 18
 
-Cells = npt.NDArray[np.int64]
-Matrix = npt.NDArray[np.float64]
 
-
-def measure_dependence(table: ComparedTable, rng: np.random.Generator) -> Matrix:
+def measure_dependence(table: ComparedTable, rng: np.random.Generator) -> Floats:
     """How strongly each two columns hang together: Cramer's V, the correlation ratio, or Pearson's correlation.
 
     V (0 to 1, corrected for the number of rows) for two categorical columns; the correlation ratio (0 to 1) for a
@@ -63,9 +60,9 @@ class Pairs:
     Shapes: (columns, columns) each, symmetric, 1 on the diagonal.
     """
 
-    real: Matrix
-    other: Matrix
-    agreement: Matrix
+    real: Floats
+    other: Floats
+    agreement: Floats
 
 
 def compare_pairs(real: ComparedTable, others: Sequence[ComparedTable]) -> list[Pairs]:
@@ -85,11 +82,11 @@ def compare_pairs(real: ComparedTable, others: Sequence[ComparedTable]) -> list[
     return found
 
 
-_Counted = tuple[Cells, Cells]
+_Counted = tuple[Integers, Integers]
 """The cells of a pair that occur, in order, and how often. Shapes: (k,) each."""
 
 
-def _count_pair(first: Cells, second: Cells, shape: tuple[int, int]) -> _Counted:
+def _count_pair(first: Integers, second: Integers, shape: tuple[int, int]) -> _Counted:
     keys = first * shape[1] + second
     if shape[0] * shape[1] > _DENSE_CELLS:
         seen, counts = np.unique(keys, return_counts=True)
@@ -104,7 +101,7 @@ def _share(ours: _Counted, theirs: _Counted) -> float:
     return float(np.minimum(ours[1][one] / ours[1].sum(), theirs[1][other] / theirs[1].sum()).sum())
 
 
-def measure_cramers_v(first: Cells, second: Cells, shape: tuple[int, int]) -> float:
+def measure_cramers_v(first: Integers, second: Integers, shape: tuple[int, int]) -> float:
     """Cramer's V of two columns of cells, corrected for the number of rows.
 
     Shapes: (n,) cells each, below `shape`.
@@ -113,7 +110,7 @@ def measure_cramers_v(first: Cells, second: Cells, shape: tuple[int, int]) -> fl
     return _find_cramers_v(*_count_pair(first, second, shape), shape)
 
 
-def _find_cramers_v(keys: Cells, counts: Cells, shape: tuple[int, int]) -> float:
+def _find_cramers_v(keys: Integers, counts: Integers, shape: tuple[int, int]) -> float:
     n = int(counts.sum())
     row, column = np.divmod(keys, shape[1])
     by_first, by_second = np.bincount(row, weights=counts), np.bincount(column, weights=counts)
@@ -126,7 +123,7 @@ def _find_cramers_v(keys: Cells, counts: Cells, shape: tuple[int, int]) -> float
     return min(1.0, float(np.sqrt(phi / smaller))) if smaller > 0.0 else 0.0
 
 
-def measure_correlation_ratio(cells: Cells, numbers: Matrix, size: int) -> float:
+def measure_correlation_ratio(cells: Integers, numbers: Floats, size: int) -> float:
     """The share of a number's spread that lies between the cells, as a square root.
 
     Shapes: (n,) each; numbers that are NaN are left out.
@@ -146,7 +143,7 @@ def measure_correlation_ratio(cells: Cells, numbers: Matrix, size: int) -> float
     return min(1.0, float(np.sqrt(between / total)))
 
 
-def measure_pearsons(numbers: Matrix) -> Matrix:
+def measure_pearsons(numbers: Floats) -> Floats:
     """Pearson's correlation of all columns with each other; 1 with itself, 0 where one of two is constant.
 
     Shapes: (n, columns), none missing, to (columns, columns).
@@ -157,19 +154,19 @@ def measure_pearsons(numbers: Matrix) -> Matrix:
     norms = np.linalg.norm(centred, axis=0)
     products = np.outer(norms, norms)
     together = np.divide(centred.T @ centred, products, out=np.zeros_like(products), where=products > 0)
-    result: Matrix = np.clip(together, -1.0, 1.0)
+    result: Floats = np.clip(together, -1.0, 1.0)
     np.fill_diagonal(result, 1.0)
     return result
 
 
-def _centre(numbers: Matrix) -> Matrix:
+def _centre(numbers: Floats) -> Floats:
     """How far numbers are from their mean: exactly 0 where all are the same, whatever their mean is rounded to."""
-    apart: Matrix = numbers - numbers[0]
+    apart: Floats = numbers - numbers[0]
     apart -= apart.mean(axis=0)
     return apart
 
 
-def score_correlations(table: ComparedTable, real: Matrix, synthetic: Matrix) -> dict[str, float | None]:
+def score_correlations(table: ComparedTable, real: Floats, synthetic: Floats) -> dict[str, float | None]:
     """How much dependence changed: the mean absolute difference, for each kind of pair and for all; lower is better.
 
     None where a table has no such pair.

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import qr
 
+from dpwgan.array_types import Floats, Integers
 from dpwgan.evaluate.tables import ComparedTable
 
 Z = 1.959964
@@ -16,8 +16,6 @@ INPUTS = 5
 MOST_CELLS = 10
 """Of a category that takes part in a regression."""
 TARGETS = 20
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -68,7 +66,7 @@ class Regression:
     target: int
     inputs: tuple[int, ...]
     baselines: tuple[int, ...]
-    kept: npt.NDArray[np.int64]
+    kept: Integers
 
     def fit(self, table: ComparedTable, *, rows: int) -> Estimates:
         """The coefficients but for the constant, with the errors that they have in a table of `rows` rows."""
@@ -84,9 +82,7 @@ class Regression:
         return Estimates(values=values[slopes], errors=errors[slopes])
 
 
-def lay_out_terms(
-    table: ComparedTable, rows: npt.NDArray[np.int64], inputs: Sequence[int], baselines: Sequence[int]
-) -> Floats:
+def lay_out_terms(table: ComparedTable, rows: Integers, inputs: Sequence[int], baselines: Sequence[int]) -> Floats:
     """The terms of a regression, the first of which is the constant. Shapes: (rows, terms)."""
     terms = [np.ones((len(rows), 1))]
     for place, baseline in zip(inputs, baselines, strict=True):

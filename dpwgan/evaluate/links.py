@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dpwgan.table.codecs.codec import Codes, Flags, ReadCodec
+from dpwgan.array_types import Flags, Integers32
+from dpwgan.table.codecs.codec import ReadCodec
 from dpwgan.table.schema import CategoricalColumn, Schema
 from dpwgan.table.units.forms import read_kinds
 from dpwgan.table.units.links import list_order, put_in_order
@@ -36,7 +37,7 @@ class LinkedRows:
         self._schema, self._codecs, self._order = schema, codecs, list_order(schema)
         self._linked = () if schema.unit is None else schema.unit.linked
         self._legal: list[Flags] = []
-        self._kinds: list[Codes] = []
+        self._kinds: list[Integers32] = []
         self._values: list[pl.DataFrame] = []
 
     def read(self, frame: pl.DataFrame, legal: Flags) -> None:

@@ -5,9 +5,9 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from dpwgan.array_types import Floats, Integers
 from dpwgan.evaluate.tables import ComparedTable, count_cells
 
 SETS = 100
@@ -52,7 +52,7 @@ def measure_overlap(real: ComparedTable, synthetic: ComparedTable, columns: Sequ
     return float(np.minimum(_share(ours, cells), _share(theirs, cells)).sum())
 
 
-def _share(keys: npt.NDArray[np.int64], cells: int) -> npt.NDArray[np.float64]:
+def _share(keys: Integers, cells: int) -> Floats:
     return np.bincount(keys, minlength=cells) / len(keys)
 
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import Flags, Floats, Integers, Integers32
 from dpwgan.evaluate.marginals import measure_overlap
 from dpwgan.evaluate.tables import ComparedTable
 
@@ -50,11 +50,11 @@ class Condition:
     """
 
     column: int
-    accepted: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
+    accepted: Flags | None = field(default=None, repr=False)
     center: float = field(default=float("nan"), repr=False)
     radius: float = 0.0
 
-    def keep(self, table: ComparedTable, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def keep(self, table: ComparedTable, rows: Integers) -> Integers:
         """Keeps the rows that satisfy the condition."""
         numbers = table.numbers[rows, self.column]
         if self.accepted is not None:
@@ -63,7 +63,7 @@ class Condition:
             fits = np.isnan(numbers)
         else:
             fits = np.abs(numbers - self.center) <= self.radius  # NaN is within no radius
-        kept: npt.NDArray[np.int64] = rows[fits]
+        kept: Integers = rows[fits]
         return kept
 
 
@@ -177,7 +177,7 @@ def score_gini_and_pay_gap(real: ComparedTable, synthetic: ComparedTable, roles:
 
 def _describe_cities(table: ComparedTable, roles: Roles) -> tuple[dict[int, float], dict[int, int]]:
     """By city: Gini index of the wages, and rank by pay gap, the widest first."""
-    cities: npt.NDArray[np.int32]
+    cities: Integers32
     cities, first_rows = np.unique(table.cells[:, roles.city], return_index=True)
     wages = table.numbers[:, roles.wage]
     paid = np.flatnonzero(~np.isnan(wages))
@@ -197,10 +197,10 @@ def _describe_cities(table: ComparedTable, roles: Roles) -> tuple[dict[int, floa
     return gini, {int(cities[place]): rank for rank, place in enumerate(order)}
 
 
-def _measure_gini(rising: npt.NDArray[np.float64]) -> float:
+def _measure_gini(rising: Floats) -> float:
     total = float(rising.sum())
     return 1.0 - 2.0 * float(np.cumsum(rising).sum()) / (len(rising) * total) if total > 0.0 else 1.0
 
 
-def _mean(wages: npt.NDArray[np.float64]) -> float:
+def _mean(wages: Floats) -> float:
     return float(wages.mean()) if len(wages) else 0.0

@@ -3,15 +3,13 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import Integers
 from dpwgan.evaluate.tables import ComparedColumn, ComparedTable
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 MOST_GROUPS = 12
 """Of a column by whose cells rows are grouped; of more categories the rarest are one, and numbers are cut at tenths."""
-
-Floats = npt.NDArray[np.float64]
 
 
 def describe_numbers(real: ComparedTable, synthetic: ComparedTable) -> list[dict[str, Any]]:
@@ -87,7 +85,7 @@ def add_up(real: ComparedTable, synthetic: ComparedTable, weight: int) -> dict[s
     return {"column": real.columns[weight].name, **dict(zip(("real", "synthetic"), totals, strict=True))}
 
 
-def group_cells(real: ComparedTable, place: int) -> tuple[npt.NDArray[np.int64], list[str]]:
+def group_cells(real: ComparedTable, place: int) -> tuple[Integers, list[str]]:
     """Puts the cells of a column into at most `MOST_GROUPS` groups. Shapes: (cells,) the group of each, and names."""
     column = real.columns[place]
     counts = np.bincount(real.cells[:, place], minlength=column.cells)
@@ -102,7 +100,7 @@ def group_cells(real: ComparedTable, place: int) -> tuple[npt.NDArray[np.int64],
     return _cut_at_tenths(column, counts)
 
 
-def _cut_at_tenths(column: ComparedColumn, counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], list[str]]:
+def _cut_at_tenths(column: ComparedColumn, counts: Integers) -> tuple[Integers, list[str]]:
     numbers = column.cells - len(column.missing)
     before = np.concatenate([[0], np.cumsum(counts[:numbers])[:-1]]) / max(1, counts[:numbers].sum())
     starts = np.flatnonzero(np.diff(np.floor(10.0 * before), prepend=-1.0))

@@ -1,14 +1,12 @@
 """Distance of the first principal components of real and synthetic rows. NOT private."""
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import eigh
 from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from dpwgan.array_types import Floats, Integers
 from dpwgan.evaluate.tables import ComparedTable
-
-Floats = npt.NDArray[np.float64]
 
 _DENSE_WIDTH = 2_000  # a wider table's correlation matrix is not written down
 _SMALLEST_SPREAD = 1e-9
@@ -38,7 +36,7 @@ def find_first_component(table: ComparedTable) -> Floats:
     return (_from_matrix if len(means) <= _DENSE_WIDTH else _from_products)(table, means, inverse)
 
 
-def _offsets(table: ComparedTable) -> npt.NDArray[np.int64]:
+def _offsets(table: ComparedTable) -> Integers:
     return np.concatenate([[0], np.cumsum(table.sizes)[:-1]]).astype(np.int64)
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from dpwgan.array_types import AnyArray, Floats, Integers, Integers32
 from dpwgan.errors import DataError, UsageError
 from dpwgan.evaluate.links import Link, LinkedRows
 from dpwgan.table.calendar import DAY, CalendarColumn, LaterColumn
@@ -98,8 +98,8 @@ class ComparedTable:
     """
 
     columns: tuple[ComparedColumn, ...]
-    cells: npt.NDArray[np.int32] = field(repr=False)
-    numbers: npt.NDArray[np.float64] = field(repr=False)
+    cells: Integers32 = field(repr=False)
+    numbers: Floats = field(repr=False)
     written: pl.DataFrame = field(default_factory=pl.DataFrame, repr=False)
     records: int = 0
     illegal: int = 0
@@ -129,12 +129,12 @@ class ComparedTable:
         """Places of the columns that are numbers, moments among them."""
         return [place for place, column in enumerate(self.columns) if column.kind != "categorical"]
 
-    def count_shares(self, place: int) -> npt.NDArray[np.float64]:
+    def count_shares(self, place: int) -> Floats:
         """The share of rows in each cell of a column. Shapes: (cells,)."""
-        shares: npt.NDArray[np.float64] = np.bincount(self.cells[:, place], minlength=self.sizes[place]) / self.rows
+        shares: Floats = np.bincount(self.cells[:, place], minlength=self.sizes[place]) / self.rows
         return shares
 
-    def take(self, rows: npt.NDArray[np.int64]) -> "ComparedTable":
+    def take(self, rows: Integers) -> "ComparedTable":
         """The same table with these rows, in this order; what is counted stays that of the whole table."""
         written = self.written[rows] if self.written.height else self.written
         return replace(self, cells=self.cells[rows], numbers=self.numbers[rows], written=written)
@@ -273,17 +273,17 @@ def read_compared(
     )
 
 
-def count_cells(table: ComparedTable, columns: Sequence[int]) -> npt.NDArray[np.int64]:
+def count_cells(table: ComparedTable, columns: Sequence[int]) -> Integers:
     """Numbers the cells of a marginal: for each row, which combination of these columns' cells it has.
 
     Shapes: (n,) keys, each below the product of the columns' sizes.
     """
     shape = tuple(table.columns[column].cells for column in columns)
-    keys: npt.NDArray[np.int64] = np.ravel_multi_index(tuple(table.cells[:, column] for column in columns), shape)
+    keys: Integers = np.ravel_multi_index(tuple(table.cells[:, column] for column in columns), shape)
     return keys
 
 
-_Read = tuple[npt.NDArray[Any], npt.NDArray[Any]]
+_Read = tuple[AnyArray, AnyArray]
 """Of (n,) rows the cell of each part of a column, -1 where it is illegal, and the number: (parts, n) both."""
 
 
@@ -297,7 +297,7 @@ class _Categories:
 
     def read(self, cells: pl.Series, findings: Findings) -> _Read:
         """The index of each cell in the list."""
-        codes: npt.NDArray[np.int32] = np.atleast_2d(require(self._codec.encode(cells, findings).codes, cells.name))
+        codes: Integers32 = np.atleast_2d(require(self._codec.encode(cells, findings).codes, cells.name))
         return codes, codes
 
 
@@ -387,7 +387,7 @@ class _Buckets:
             step=step,
         )
 
-    def find(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.int32]:
+    def find(self, values: Floats) -> Integers32:
         """The bucket of each number."""
         return np.clip((values - self._first) / self._step, 0, self.most - 1).astype(np.int32)
 

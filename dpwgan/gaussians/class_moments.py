@@ -17,11 +17,10 @@ Sensitivities. For z in R^p of norm 1 or less, and the matrix z z^T that it adds
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import AnyArray, Floats, Integers
 from dpwgan.marginals.one_way.one_ways import Blocks, OneWayPlan, OneWays, count_one_ways
 from dpwgan.privacy.events import DiscreteGaussian, Gaussian, Laplace, Wishart
 from dpwgan.privacy.mechanisms.wishart import EDGE, shrink_eigenvalues
@@ -29,9 +28,6 @@ from dpwgan.privacy.release import Noisy
 from dpwgan.table.encoded import EncodedTable, Span
 from dpwgan.table.storage import allocate_beside, cut, let_go
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Rows = npt.NDArray[Any]
 Noise = Laplace | Gaussian
 MatrixNoise = Wishart | Gaussian
 
@@ -164,7 +160,7 @@ def to_grid(points: Floats) -> Integers:
     return grid
 
 
-def sum_products(rows: Rows, to_points: Callable[[Rows], Floats], *, dimension: int) -> Integers:
+def sum_products(rows: AnyArray, to_points: Callable[[AnyArray], Floats], *, dimension: int) -> Integers:
     """Adds up z z^T over the rows' places on the grid, exactly. What it gives is not released.
 
     Privacy: sensitivities as the module's (1) to (4), in units of `RADIUS` squared. `to_points` must give each row's
@@ -181,7 +177,7 @@ def sum_products(rows: Rows, to_points: Callable[[Rows], Floats], *, dimension: 
     return total
 
 
-def write_products(total: Integers, *, noise: MatrixNoise) -> npt.NDArray[Any]:
+def write_products(total: Integers, *, noise: MatrixNoise) -> AnyArray:
     """A sum of z z^T as what its noise is added to: under Gaussian noise half of it, as a vector of its length.
 
     Privacy: sensitivities as the module's (1) to (4); a record is in one class only, so that all classes released

@@ -15,20 +15,18 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtr
 
+from dpwgan.array_types import AnyIntegers, Floats, Integers, Integers32
 from dpwgan.errors import DpwganError
 from dpwgan.gaussians.class_moments import leave_out
 from dpwgan.marginals.one_way.coarsening import Coarsening
 from dpwgan.table.encoded import EncodedTable, Span
 from dpwgan.table.saved import reading_saved
 from dpwgan.table.storage import cut_sizes
-
-Floats = npt.NDArray[np.float64]
 
 
 def draw_projection(width: int, dimension: int, *, rng: np.random.Generator) -> Floats:
@@ -53,12 +51,12 @@ def project_on_semidefinite(matrix: Floats) -> Floats:
     return result
 
 
-def are_shares(shares: npt.NDArray[np.float64], *, classes: int) -> bool:
+def are_shares(shares: Floats, *, classes: int) -> bool:
     """Says whether these are the shares of so many classes."""
     return shares.shape == (classes,) and bool(np.all(shares >= 0)) and bool(np.isclose(shares.sum(), 1.0))
 
 
-def draw_labels(shares: npt.NDArray[np.float64], records: int, *, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+def draw_labels(shares: Floats, records: int, *, rng: np.random.Generator) -> Integers:
     """Draws labels by shares that are public or released. Shapes: (classes,) to (records,)."""
     return rng.choice(len(shares), size=records, p=shares / shares.sum())
 
@@ -66,7 +64,6 @@ def draw_labels(shares: npt.NDArray[np.float64], records: int, *, rng: np.random
 PROJECTED_FILE = "projected.npz"
 _COLUMNS_FILE = "projected.json"
 
-Groups = npt.NDArray[np.integer[Any]]
 
 # Rows are drawn in chunks of so many, and of pieces whose points fit in about this much memory.
 _CHUNK, _PIECE_BYTES = 65_536, 32 * 2**20
@@ -126,7 +123,7 @@ class Coordinates:
             result[piece] = (points.T * shares) @ (points @ matrix[piece])
         return result
 
-    def project(self, groups: Groups, projection: Floats) -> Floats:
+    def project(self, groups: AnyIntegers, projection: Floats) -> Floats:
         """Gives every row's point in the projection.
 
         Privacy: sums of looked-up vectors in a fixed order, so that a row's point depends on nothing but that row.
@@ -202,7 +199,7 @@ class ProjectedGaussian:
         result: Floats = np.sqrt(np.maximum(variances, 1e-12))
         return result
 
-    def to_groups(self, points: Floats) -> npt.NDArray[np.int32]:
+    def to_groups(self, points: Floats) -> Integers32:
         """The groups that points stand for. Shapes: (n, width) to (n, columns)."""
         stddevs, groups = self.stddevs, np.zeros((len(points), len(self.is_rank)), np.int32)
         for column, (shares, rank, piece, _) in enumerate(self.coordinates.columns):

@@ -6,17 +6,15 @@
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import AnyFloats, Floats, Integers
 from dpwgan.images.grid import ImageGrid
 from dpwgan.table.encoded import EncodedTable, Span
 from dpwgan.table.storage import allocate_beside, cut, let_go
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 REACH = 10.0
 """How far a full picture is from a black one, in points of a `SmoothFrame`: no picture is longer."""
 
@@ -132,7 +130,7 @@ class SmoothFrame:
         """The pictures that points are coordinates in."""
         return make_cosine_basis(self.grid.shape, dimension=self.dimension)
 
-    def to_points(self, pixels: npt.NDArray[np.floating[Any]]) -> Floats:
+    def to_points(self, pixels: AnyFloats) -> Floats:
         """Gives points of images. Shapes: (b, pixels) in [0, 1], in the grid's order, to (b, dimension)."""
         return np.asarray(pixels, np.float64) @ (self.basis.pictures.T * self.scale)
 
@@ -199,7 +197,7 @@ class CosineSpace:
         label = Span(column="label", role="category", head="softmax", start=start, width=classes, categories=classes)
         return (*numbers, label)
 
-    def embed(self, pixels: npt.NDArray[np.floating[Any]]) -> Floats:
+    def embed(self, pixels: AnyFloats) -> Floats:
         """Gives points of images. Shapes: (b, pixels) in [0, 1], in the grid's order, to (b, features)."""
         scaled = (np.asarray(pixels, np.float64) - CENTRE) @ (self.basis.pictures.T * self.weights)
         whole = np.concatenate([scaled, np.full((len(scaled), 1), self.constant)], axis=1)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import AnyFloats, AnyIntegers
 from dpwgan.errors import UsageError, show_name
 from dpwgan.gaussians.class_moments import MOST_CLASSES
 from dpwgan.table.encoded import EncodedTable, Span, TableShape
@@ -41,7 +41,7 @@ class ImageGrid:
         """Number of cells that the label may hold."""
         return self.label.categories
 
-    def to_rows(self, pixels: npt.NDArray[np.floating[Any]], labels: npt.NDArray[np.integer[Any]]) -> EncodedTable:
+    def to_rows(self, pixels: AnyFloats, labels: AnyIntegers) -> EncodedTable:
         """The rows of images. Shapes: (b, pixels) in [0, 1], in the order of `sources`, and (b,)."""
         numbers = np.empty(pixels.shape, np.float32)
         numbers[:, list(self.sources)] = pixels

@@ -22,16 +22,13 @@ products of whole numbers far below 2^53: exact, in whatever order it is added u
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import AnyArray, AnyFloats, Floats, Integers
 from dpwgan.errors import DpwganError
 from dpwgan.gaussians.class_moments import (
     RADIUS,
-    Floats,
-    Integers,
     MatrixNoise,
     Noise,
     count_labels,
@@ -102,7 +99,7 @@ class ImageProjection:
         """The projection on the first rows of the basis."""
         return replace(self, basis=self.basis[:dimension], bands=self.bands[:dimension])
 
-    def project(self, numbers: npt.NDArray[np.floating[Any]]) -> Floats:
+    def project(self, numbers: AnyFloats) -> Floats:
         """Gives each row's coordinates of x - 1/2. Privacy: a function of each row alone, see the module.
 
         Shapes: (n, numbers of a row) to (n, p).
@@ -157,7 +154,7 @@ def sum_points(
     return result
 
 
-def sum_centre(encoded: EncodedTable, projection: ImageProjection, *, noise: Noise) -> npt.NDArray[Any]:
+def sum_centre(encoded: EncodedTable, projection: ImageProjection, *, noise: Noise) -> AnyArray:
     """The first release without its noise: the sizes of the classes, weighted, and the sum of all points.
 
     Privacy: sensitivities as the module's (1) and (2). Units: see `_in_units`.
@@ -169,7 +166,7 @@ def sum_centre(encoded: EncodedTable, projection: ImageProjection, *, noise: Noi
 
 def sum_means(
     encoded: EncodedTable, projection: ImageProjection, *, centre: Floats, radius: float, noise: Noise
-) -> npt.NDArray[Any]:
+) -> AnyArray:
     """The second release without its noise: the sums of points about a centre, shortened to a ball, by class.
 
     Privacy: sensitivities as the module's (3): a record is in one class only, so that all classes cost what one does.
@@ -206,7 +203,7 @@ def read_points(noisy: Noisy, noise: Noise) -> tuple[Floats, float]:
     return noisy.values, noisy.stddev
 
 
-def _in_units(sums: Integers, noise: Noise) -> npt.NDArray[Any]:
+def _in_units(sums: Integers, noise: Noise) -> AnyArray:
     """Whole numbers of the grid, for Laplace noise is whole; else lengths of the radius."""
     return sums if isinstance(noise, Laplace) else sums / RADIUS
 

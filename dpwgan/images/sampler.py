@@ -11,12 +11,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtr
 
+from dpwgan.array_types import AnyFloats, AnyIntegers, Floats
 from dpwgan.errors import DpwganError, InputError
 from dpwgan.gaussians.projected_gaussian import are_shares, draw_labels, project_on_semidefinite
 from dpwgan.images.grid import ImageGrid
@@ -24,9 +24,6 @@ from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.saved import reading_saved
 from dpwgan.table.storage import cut, cut_sizes
 
-Floats = npt.NDArray[np.float64]
-Labels = npt.NDArray[np.integer[Any]]
-Pixels = npt.NDArray[np.floating[Any]]
 Sampler = TypeVar("Sampler", bound="ImageSampler")
 
 _PIECE_BYTES = 32 * 2**20
@@ -54,7 +51,7 @@ class ImageSampler:
 
     grid: ImageGrid
     shares: Floats
-    weights: tuple[Pixels, ...]
+    weights: tuple[AnyFloats, ...]
     dimension: int = 0
     prior: "GaussianImages | None" = None
 
@@ -102,14 +99,14 @@ class ImageSampler:
                     prior=GaussianImages.load(directory) if document["prior"] else None,
                 )
 
-    def _draw_labels(self, records: int, *, rng: np.random.Generator) -> Labels:
+    def _draw_labels(self, records: int, *, rng: np.random.Generator) -> AnyIntegers:
         return draw_labels(self.shares, records, rng=rng)
 
     def _fits(self) -> bool:
         """Says whether the weights are those of such a model."""
         raise NotImplementedError
 
-    def _draw(self, labels: Labels, *, rng: np.random.Generator) -> Pixels:
+    def _draw(self, labels: AnyIntegers, *, rng: np.random.Generator) -> AnyFloats:
         """Draws a picture of each label. Shapes: (b,) to (b, pixels) in [0, 1]."""
         raise NotImplementedError
 
@@ -130,10 +127,10 @@ class GaussianImages(ImageSampler):
         """How many standard normal numbers a picture is made of."""
         return int(self.weights[2].shape[1])
 
-    def place(self, label: int, latents: Pixels) -> Pixels:
+    def place(self, label: int, latents: AnyFloats) -> AnyFloats:
         """The pictures of one class before they are clipped. Shapes: (b, latent) to (b, pixels)."""
         locations, spreads, loadings = self.weights
-        placed: Pixels = locations[label] + spreads[label] * (latents @ loadings[label % len(loadings)])
+        placed: AnyFloats = locations[label] + spreads[label] * (latents @ loadings[label % len(loadings)])
         return placed
 
     def _fits(self) -> bool:
@@ -147,7 +144,7 @@ class GaussianImages(ImageSampler):
             and all(bool(np.all(np.isfinite(part))) for part in self.weights)
         )
 
-    def _draw(self, labels: Labels, *, rng: np.random.Generator) -> Pixels:
+    def _draw(self, labels: AnyIntegers, *, rng: np.random.Generator) -> AnyFloats:
         p, pixels = self.weights[2].shape[1:]
         drawn = np.empty((len(labels), pixels), np.float32)
         size = max(1, _PIECE_BYTES // (8 * (pixels + p)))

@@ -2,12 +2,10 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Integers = npt.NDArray[np.int64]
+from dpwgan.array_types import AnyFloats, AnyIntegers, Floats, Floats32, Integers
 
 # So many times odds of rows are set right by what each kind should have, and weights by what each group should.
 _TURNS, _SWEEPS, _LEAST_SHARE = 20, 30, 1e-6
@@ -16,12 +14,12 @@ _LEAST_LIFT, _LEAST_COUNT = 1e-2, 1e-3
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 
-def draw_by_odds(odds: npt.NDArray[np.floating[Any]], rows: Integers, *, rng: np.random.Generator) -> Integers:
+def draw_by_odds(odds: AnyFloats, rows: Integers, *, rng: np.random.Generator) -> Integers:
     """Draws a category by the odds of each row that is named. Shapes: `odds` (m, categories); `rows` (n,), to (n,)."""
     return find_on_scale(odds, rows, rows + rng.random(len(rows)))
 
 
-def find_on_scale(odds: npt.NDArray[np.floating[Any]], rows: Integers, points: npt.NDArray[np.float64]) -> Integers:
+def find_on_scale(odds: AnyFloats, rows: Integers, points: Floats) -> Integers:
     """The category that each point falls on in its row of odds: one scale rises over all rows, i holds [i, i + 1).
 
     Shapes: `odds` (m, categories); `rows` and `points` (n,), a point at or above its row's number, below the next one.
@@ -34,9 +32,9 @@ def find_on_scale(odds: npt.NDArray[np.floating[Any]], rows: Integers, points: n
     return np.clip(found, 0, odds.shape[1] - 1)
 
 
-def find_lifts(counts: npt.NDArray[np.float64], expected: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+def find_lifts(counts: Floats, expected: Floats) -> Floats32:
     """How many times as many as were expected there are, so that every row finds a kind. Shapes: both alike."""
-    lifts: npt.NDArray[np.float64] = counts / np.maximum(expected, _LEAST_COUNT)
+    lifts: Floats = counts / np.maximum(expected, _LEAST_COUNT)
     return lifts.clip(_LEAST_LIFT, 1.0 / _LEAST_LIFT).astype(np.float32)
 
 
@@ -45,7 +43,7 @@ def trade_cells(
     groups: Integers,
     kinds: Integers,
     conditions: Integers,
-    lifts: npt.NDArray[np.floating[Any]],
+    lifts: AnyFloats,
     *,
     rng: np.random.Generator,
 ) -> Integers:
@@ -83,9 +81,7 @@ def trade_cells(
     return traded
 
 
-def weigh_rows(
-    groups: npt.NDArray[np.integer[Any]], shares: Mapping[int, npt.NDArray[np.float64]], *, most: float = math.inf
-) -> npt.NDArray[np.float64]:
+def weigh_rows(groups: AnyIntegers, shares: Mapping[int, Floats], *, most: float = math.inf) -> Floats:
     """Weights with which rows have these shares of some attributes' groups, nearly; they add up to 1.
 
     None is more than about so many times the mean. Shapes: (n, attributes) groups, each of the shares (its groups,).
@@ -120,7 +116,7 @@ class SystematicDraws:
         ranks = np.arange(len(groups)) - firsts[self._rising]
         self._begins = self._rising + ranks * self._shares[self._rising]
 
-    def draw(self, table: npt.NDArray[np.float64], *, rng: np.random.Generator) -> Integers:
+    def draw(self, table: Floats, *, rng: np.random.Generator) -> Integers:
         """Draws a category for every row. Shapes: `table` (groups, categories), rows adding to 1; the result (n,)."""
         # Rows within a group in random order, and groups in order: one sort instead of two.
         order = np.argsort(self._groups + rng.random(len(self._groups)))

@@ -7,11 +7,9 @@ Privacy: post-processing of released counts.
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import Floats
 from dpwgan.table.storage import cut
-
-Floats = npt.NDArray[np.float64]
 
 RATIO = 1.5
 """How far apart the multiples lie that counts are held against."""

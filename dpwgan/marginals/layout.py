@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import AnyFloats, Flags, Floats, Integers
 from dpwgan.errors import DpwganError, quote
-from dpwgan.table.encoded import EncodedTable, Numbers, Span
+from dpwgan.table.encoded import EncodedTable, Span
 from dpwgan.table.schema import FEW_LEVELS
-
-Cells = npt.NDArray[np.int64]
 
 NUMBERS = "1"
 """The kind of plain numbers, whatever their decimals."""
@@ -72,12 +70,12 @@ class Attribute:
         return int(self.unit.partition("/")[2] or 1)
 
     @property
-    def is_missing(self) -> npt.NDArray[np.bool_]:
+    def is_missing(self) -> Flags:
         """Which of the codes mean not available. Shapes: (codes,)."""
         codes = np.arange(self.codes)
         return codes < self.missing if self.number_span is not None else codes >= self.codes - self.missing
 
-    def find_cells(self, encoded: EncodedTable, rows: slice = slice(None)) -> Cells:
+    def find_cells(self, encoded: EncodedTable, rows: slice = slice(None)) -> Integers:
         """The cell of every row: each row has exactly one, whatever was made of its number.
 
         A number goes to the nearest level and, outside [0, 1] or not a number at all, to an end; so rounding can move
@@ -87,7 +85,7 @@ class Attribute:
         """
         if self.code_span is None:
             return self.find_levels(encoded.numbers[rows, self._number.source])
-        codes: Cells = encoded.codes[rows, self.code_span.source].astype(np.int64)
+        codes: Integers = encoded.codes[rows, self.code_span.source].astype(np.int64)
         if len(codes) and not (codes.min() >= 0 and codes.max() < self.code_span.categories):
             raise DpwganError(f"Internal error: a code for column {quote(self.column)} is beyond its categories.")
         if self.number_span is None:
@@ -95,7 +93,7 @@ class Attribute:
         levels = self.find_levels(encoded.numbers[rows, self._number.source])
         return np.where(codes < self.codes, codes, self.codes + levels)
 
-    def put_cells(self, cells: Cells, *, into: EncodedTable) -> None:
+    def put_cells(self, cells: Integers, *, into: EncodedTable) -> None:
         """Writes the cell of every row into the arrays of an encoded table; the inverse of `find_cells`.
 
         Shapes: (n,) cells.
@@ -106,7 +104,7 @@ class Attribute:
             numbers = self.scale_levels(np.maximum(cells - self.codes, 0))
             into.numbers[:, self.number_span.source] = np.where(cells < self.codes, 0.0, numbers)
 
-    def scale_levels(self, levels: Cells) -> npt.NDArray[np.float64]:
+    def scale_levels(self, levels: Integers) -> Floats:
         """Where levels lie in the column's range, as fractions of it. Shapes: (n,)."""
         first, last = self._number.first_level, self._number.last_level
         return first + levels * ((last - first) / max(self.levels - 1, 1))
@@ -117,7 +115,7 @@ class Attribute:
             raise DpwganError(f"Internal error: column {quote(self.column)} has no number.")
         return self.number_span
 
-    def find_levels(self, numbers: Numbers) -> Cells:
+    def find_levels(self, numbers: AnyFloats) -> Integers:
         """The level nearest to each number of [0, 1]. Shapes: (n,)."""
         if self.levels == 1:
             return np.zeros(len(numbers), np.int64)
@@ -126,7 +124,7 @@ class Attribute:
         # multiples of a power of 2, exact in a double.
         within = np.clip(np.nan_to_num(numbers.astype(np.float64), nan=0.0), 0.0, 1.0)
         scaled = (within - first) * ((self.levels - 1) / (last - first))
-        found: Cells = np.clip(np.rint(scaled), 0, self.levels - 1).astype(np.int64)
+        found: Integers = np.clip(np.rint(scaled), 0, self.levels - 1).astype(np.int64)
         return found
 
 

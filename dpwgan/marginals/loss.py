@@ -4,11 +4,12 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-Probabilities = npt.NDArray[np.float32]
+from dpwgan.array_types import Floats32
+
+Probabilities = Floats32
 """What a mixture generator says: (codes, width), one distribution an attribute and code, side by side."""
-Sums = npt.NDArray[np.float32]
+Sums = Floats32
 
 
 class Codes(NamedTuple):
@@ -19,8 +20,8 @@ class Codes(NamedTuple):
     Units: `share` is that of one code in all of them.
     """
 
-    rows: npt.NDArray[np.float32]
-    logs: npt.NDArray[np.float32]
+    rows: Floats32
+    logs: Floats32
     share: float
 
 

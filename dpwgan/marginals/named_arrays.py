@@ -1,11 +1,8 @@
 """Arrays by name, as saved models and checkpoints hold them: what kind each is of, and which attributes it is about."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-import numpy.typing as npt
-
-Array = npt.NDArray[Any]
+from dpwgan.array_types import AnyArray
 
 
 def name_array(kind: str, *attributes: int) -> str:
@@ -13,7 +10,7 @@ def name_array(kind: str, *attributes: int) -> str:
     return " ".join((kind, *map(str, attributes)))
 
 
-def find_arrays(arrays: Mapping[str, Array], *kinds: str) -> Iterator[tuple[str, tuple[int, ...], Array]]:
+def find_arrays(arrays: Mapping[str, AnyArray], *kinds: str) -> Iterator[tuple[str, tuple[int, ...], AnyArray]]:
     """Those of some kinds among others: the kind, the attributes and the array of each.
 
     Raises: ValueError if a name does not say which attributes.

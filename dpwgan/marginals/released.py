@@ -8,11 +8,10 @@ import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import AnyIntegers, Floats, Floats32
 from dpwgan.marginals.answers.measurements import GroupedRows, MeasuredMarginals, answer_marginal
 from dpwgan.marginals.answers.public_prior import PublicPrior, choose_kept
 from dpwgan.marginals.answers.views import Views
@@ -67,7 +66,7 @@ class ReleasedTable:
         return self.rows.own.layout
 
     @functools.cached_property
-    def shares(self) -> list[npt.NDArray[np.float64]]:
+    def shares(self) -> list[Floats]:
         """The released share of each group, by attribute: none is zero, and they add up to one."""
         known = [
             (~self.zeros.get((place,), np.False_)) * part for place, part in enumerate(self.coarsening.probabilities)
@@ -76,7 +75,7 @@ class ReleasedTable:
         return [part / part.sum() for part in floored]
 
     @property
-    def logits(self) -> npt.NDArray[np.float32]:
+    def logits(self) -> Floats32:
         """One code that has every attribute by itself. Shapes: (1, width)."""
         return np.log(np.concatenate(self.shares)).astype(np.float32)[np.newaxis]
 
@@ -103,7 +102,7 @@ class ReleasedTable:
         Nothing where codes miss no answer. Privacy: post-processing of released answers.
         Shapes: `probabilities` (codes, width).
         """
-        found: dict[Marginal, npt.NDArray[np.float32]] = {}
+        found: dict[Marginal, Floats32] = {}
         missed = 0
         for pair in self._measured_pairs():
             found[pair] = answer_marginal(probabilities, pair, self.measured.views)
@@ -113,9 +112,7 @@ class ReleasedTable:
                 missed += 1
         return found if missed else {}
 
-    def draw_codes(
-        self, tree: Sequence[Edge], *, codes: int, stddev: float, rng: np.random.Generator
-    ) -> npt.NDArray[np.float32]:
+    def draw_codes(self, tree: Sequence[Edge], *, codes: int, stddev: float, rng: np.random.Generator) -> Floats32:
         """Draws a mixture's first codes from a tree of measured pairs.
 
         Where a public table is believed, from its rows.
@@ -125,7 +122,7 @@ class ReleasedTable:
         if known is not None:
             return known
 
-        def get_conditional(given: int, attribute: int) -> npt.NDArray[np.float64]:
+        def get_conditional(given: int, attribute: int) -> Floats:
             """Of each group of one attribute the distribution of the other one, drawn to the one-way by its noise."""
             forward = given < attribute
             pair = (given, attribute) if forward else (attribute, given)
@@ -136,7 +133,7 @@ class ReleasedTable:
                 # A group that goes with none of the other's has no distribution to speak of.
                 empty = empty if forward else empty.T
                 table[empty & ~empty.all(axis=1, keepdims=True)] = 0.0
-            shares: npt.NDArray[np.float64] = table / table.sum(axis=1, keepdims=True)
+            shares: Floats = table / table.sum(axis=1, keepdims=True)
             return shares
 
         return draw_first_codes(
@@ -155,10 +152,10 @@ class ReleasedTable:
         of_groups = filter(self.measured.views.is_of_groups, self.measured)
         return [(marginal[0], marginal[1]) for marginal in of_groups if len(marginal) == 2]
 
-    def _project(self, pair: Edge) -> npt.NDArray[np.float64]:
+    def _project(self, pair: Edge) -> Floats:
         noisy = self.measured.get_shares(pair).astype(np.float64)
         known = ~mask(self.measured.zeros, pair, noisy.shape)
-        projected: npt.NDArray[np.float64] = np.zeros_like(noisy)
+        projected: Floats = np.zeros_like(noisy)
         projected[known] = project_on_simplex(noisy[known], np.ones(np.count_nonzero(known)), total=1.0)
         return projected
 
@@ -231,7 +228,7 @@ def release_groups(
     return replace(table, prior=prior)
 
 
-def _draw_towards_public(coarsening: Coarsening, groups: npt.NDArray[np.integer[Any]], *, records: float) -> Coarsening:
+def _draw_towards_public(coarsening: Coarsening, groups: AnyIntegers, *, records: float) -> Coarsening:
     """The coarsening with one-ways drawn towards those of public rows. Privacy: post-processing of released counts."""
     parts = []
     for attribute, part in enumerate(coarsening.parts):

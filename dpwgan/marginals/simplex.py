@@ -1,9 +1,8 @@
 """Corrects noisy counts: none negative, and together as many as there are records."""
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from dpwgan.array_types import Floats
 
 
 def project_on_simplex(counts: Floats, variances: Floats, *, total: float) -> Floats:

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import Floats
 from dpwgan.marginals.anchor import FittedAnchor, fit_anchor, on_one_thread
 from dpwgan.marginals.anchor_plan import AnchorDesign, calibrate_anchor, lay_out_anchor
 from dpwgan.marginals.answers.measurements import PAIRS, GroupedRows
@@ -219,7 +219,7 @@ def certify_pairs(rows: Rows[GroupedRows], probabilities: Probabilities, *, ledg
     """
     layout = rows.own.layout
 
-    def find_worst() -> npt.NDArray[np.float64]:
+    def find_worst() -> Floats:
         exact = probabilities.astype(np.float64)
         differences = np.abs(rows.sum(PAIRS) / rows.records - (exact.T @ exact) / len(exact))
         for attribute in range(layout.attributes):

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import Floats
 from dpwgan.errors import UsageError
 from dpwgan.gaussians.class_moments import (
     RADIUS,
@@ -46,8 +46,6 @@ from dpwgan.plan import Cost
 from dpwgan.privacy.events import Gaussian, Laplace
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import TableShape
-
-Floats = npt.NDArray[np.float64]
 
 CENTRE_LABEL = "class sizes and mean of projected images"
 MEANS_LABEL = "class means of projected images"

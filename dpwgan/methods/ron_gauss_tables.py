@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import AnyArray, Integers
 from dpwgan.errors import UsageError
 from dpwgan.gaussians.class_moments import (
     MOST_CLASSES,
@@ -225,7 +225,7 @@ def fit_table(plan: RonGaussDesign, run: Run) -> ClassSampler:
     tables: list[EncodedTable] = []
     measured, totals = [begin_one_ways(plan.one_way_plan)] * plan.classes, np.zeros(0)
 
-    def count(look: int, blocks: Sequence[Blocks]) -> npt.NDArray[np.int64]:
+    def count(look: int, blocks: Sequence[Blocks]) -> Integers:
         if not tables:
             tables.extend(split_classes(encoded, plan.label))
         sized = plan.label is not None and look == 0
@@ -249,7 +249,7 @@ def fit_table(plan: RonGaussDesign, run: Run) -> ClassSampler:
     models = [model for model, _ in drafts]
     seen = [index for index, model in enumerate(models) if model.dimension > 0]
 
-    def add_up() -> list[npt.NDArray[Any]]:
+    def add_up() -> list[AnyArray]:
         return [write_products(_sum_products(*drafts[index], tables[index]), noise=plan.covariance) for index in seen]
 
     for index, noisy in zip(seen, ledger.release_all(COVARIANCE_LABEL, add_up), strict=True):
@@ -286,7 +286,7 @@ def _draft(
     return model, math.sqrt(_CLIP * variance * dimension / width) if dimension else 1.0
 
 
-def _sum_products(model: ProjectedGaussian, radius: float, encoded: EncodedTable) -> npt.NDArray[np.int64]:
+def _sum_products(model: ProjectedGaussian, radius: float, encoded: EncodedTable) -> Integers:
     """Adds up the products of the rows' places in the ball. What it gives is not released."""
     projection = model.projection / radius
     return sum_products(

@@ -34,9 +34,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpwgan.array_types import Floats
 from dpwgan.errors import UsageError
 from dpwgan.privacy.accountants.accountant import ROUNDING
-from dpwgan.privacy.accountants.moments import MOMENTS, ORDERS, FloatArray, find_divergences
+from dpwgan.privacy.accountants.moments import MOMENTS, ORDERS, find_divergences
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import Charge, Event, Gaussian, PoissonGaussian, Pure, StableSelection, Unprotected
 
@@ -63,7 +64,7 @@ class PrivacyFilter:
         if not math.fsum(self.shares.values()) < 1:
             raise UsageError("the shares of a privacy filter must be less than 1 together")
 
-    def add_up(self, charges: Iterable[Charge]) -> FloatArray:
+    def add_up(self, charges: Iterable[Charge]) -> Floats:
         """What some acts cost, to be added to what others do: S_a of the theorem at each of its orders, and deltas."""
         total, delta = np.zeros(len(ORDERS)), 0.0
         for event, count in charges:
@@ -71,14 +72,14 @@ class PrivacyFilter:
             delta += count * event.delta if isinstance(event, StableSelection) else 0.0
         return np.append(total[[ORDERS.index(a) for a in self.shares]], delta)
 
-    def get_epsilon(self, cost: FloatArray) -> float:
+    def get_epsilon(self, cost: Floats) -> float:
         """The least limit, at its delta and with these shares, within which the filter would have let so much."""
         if cost[-1] * (1 + ROUNDING) > self.limit.delta * (1 - math.fsum(self.shares.values())):
             return math.inf
         epsilon = float(np.min(cost[:-1] + _offsets(self.shares, delta=self.limit.delta)))
         return max(0.0, epsilon) * (1 + ROUNDING) if np.any(cost) else 0.0
 
-    def find_left(self, cost: FloatArray) -> float:
+    def find_left(self, cost: Floats) -> float:
         """The epsilon, at the limit's delta, of the largest release that still fits: one with Gaussian noise, alone."""
         room = self.limit.epsilon - cost[:-1] - _offsets(self.shares, delta=self.limit.delta)
         most = float(np.max(room / np.array([*self.shares])))
@@ -104,14 +105,14 @@ def open_filter(limit: Budget, neighboring_relation: NeighboringRelation) -> Pri
     return PrivacyFilter(limit=limit, neighboring_relation=neighboring_relation, shares=shares)
 
 
-def _offsets(shares: Mapping[float, float], *, delta: float) -> FloatArray:
+def _offsets(shares: Mapping[float, float], *, delta: float) -> Floats:
     """E - B_a of the theorem: what turning a divergence of each order into epsilon adds to it."""
     a, parts = np.array([*shares]), np.array([*shares.values()])
-    offsets: FloatArray = np.log1p(-1 / a) - (np.log(parts) + math.log(delta) + np.log(a)) / (a - 1)
+    offsets: Floats = np.log1p(-1 / a) - (np.log(parts) + math.log(delta) + np.log(a)) / (a - 1)
     return offsets
 
 
-def _find_divergences(event: Event, neighboring_relation: NeighboringRelation) -> FloatArray:
+def _find_divergences(event: Event, neighboring_relation: NeighboringRelation) -> Floats:
     """Bounds the Renyi divergences of one act, pure or not, at each of `ORDERS`."""
     if isinstance(event, Unprotected):
         return np.full(len(ORDERS), math.inf)

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.array_types import AnyArray
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.accountants.accountant import Accountant
 from dpwgan.privacy.attacker import Attacker, judge_attacker
@@ -102,7 +103,7 @@ _ASSUMED_OF_EVENTS: Sequence[tuple[type[Any] | tuple[type[Any], ...], str]] = (
 class Observer(StepsObserver, Protocol):
     """Observes every release before its noise is added, as an audit does. What it sees is private."""
 
-    def on_release(self, release: Release, *, exact: Sequence[npt.NDArray[Any]], noisy: Sequence[Noisy]) -> None:
+    def on_release(self, release: Release, *, exact: Sequence[AnyArray], noisy: Sequence[Noisy]) -> None:
         """Is told of arrays that were released together, and of what they were before."""
 
     def on_selection(self, release: Release, *, exact: Any, chosen: Any) -> None:
@@ -201,7 +202,7 @@ class Ledger:
         """What was reserved under a label. Raises: PrivacyError if there is nothing of that name."""
         return self._find(label).release
 
-    def release(self, label: str, compute: Callable[[], npt.NDArray[Any]]) -> Noisy:
+    def release(self, label: str, compute: Callable[[], AnyArray]) -> Noisy:
         """Releases an array: charges, then computes it, then adds the noise that was charged for.
 
         Privacy: `compute` is called once, after the charge; the caller vouches that zeroing out a record moves what it
@@ -211,7 +212,7 @@ class Ledger:
         """
         return self.release_all(label, lambda: [compute()])[0]
 
-    def release_all(self, label: str, compute: Callable[[], Sequence[npt.NDArray[Any]]]) -> list[Noisy]:
+    def release_all(self, label: str, compute: Callable[[], Sequence[AnyArray]]) -> list[Noisy]:
         """Releases several arrays as one: one charge, and the sensitivity is that of all of them jointly.
 
         Privacy, Raises: as `release`.

@@ -1,11 +1,12 @@
 """The noise source: the one place that draws noise, by the event that was charged."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.array_types import AnyArray, Floats32, Integers
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import (
@@ -22,7 +23,7 @@ from dpwgan.privacy.mechanisms.discrete_gaussian import add_discrete_gaussian_no
 from dpwgan.privacy.mechanisms.exponential import select_by_exponential_mechanism
 from dpwgan.privacy.mechanisms.gaussian import add_gaussian_noise
 from dpwgan.privacy.mechanisms.laplace import add_laplace_noise
-from dpwgan.privacy.mechanisms.normal_numbers import Floats, StepNoise, Words, draw_normal_numbers, draw_words
+from dpwgan.privacy.mechanisms.normal_numbers import StepNoise, Words, draw_normal_numbers, draw_words
 from dpwgan.privacy.mechanisms.wishart import add_wishart_noise
 from dpwgan.privacy.poisson import sample_poisson_rows
 from dpwgan.privacy.release import Noisy, Release
@@ -46,7 +47,7 @@ class NoiseSource:
     def __init__(self, *, noise: np.random.Generator, batches: np.random.Generator) -> None:
         self._noise, self._batches = noise, batches
 
-    def add_noise(self, release: Release, exact: npt.NDArray[Any]) -> Noisy:
+    def add_noise(self, release: Release, exact: AnyArray) -> Noisy:
         """Adds noise of the release's event to each exact value. Shapes: the values keep theirs.
 
         Raises: PrivacyError if the event is one of another kind, or the values are not what its mechanism takes.
@@ -91,7 +92,7 @@ class NoiseSource:
         """The stddev of a step's noise. Units: those of the sums."""
         return release.stddev
 
-    def draw_batch(self, release: Release, records: int) -> npt.NDArray[np.int64]:
+    def draw_batch(self, release: Release, records: int) -> Integers:
         """Draws a step's Poisson batch of so many records. Shapes: ascending row numbers, (b,); b may be 0."""
         if not isinstance(release.event, PoissonGaussian):
             raise PrivacyError(f"{release.label}: what was charged has no batches.")
@@ -101,7 +102,7 @@ class NoiseSource:
         """Draws what the noise of some steps is made of, as `draw_words` does. Shapes: (steps, 2, pairs)."""
         return draw_words(pairs, rng=self._noise, sets=steps)
 
-    def draw_normal_numbers(self, release: Release, size: int, *, step_noise: StepNoise) -> Floats:
+    def draw_normal_numbers(self, release: Release, size: int, *, step_noise: StepNoise) -> Floats32:
         """Draws the noise of one step. Shapes: (size,). Units: those of the sums."""
         return draw_normal_numbers(size, stddev=self.get_stddev(release), rng=self._noise, step_noise=step_noise)
 

@@ -3,12 +3,11 @@
 import math
 
 import numpy as np
-import numpy.typing as npt
+
+from dpwgan.array_types import Integers
 
 
-def sample_poisson_rows(
-    records: int, *, sampling_probability: float, rng: np.random.Generator
-) -> npt.NDArray[np.int64]:
+def sample_poisson_rows(records: int, *, sampling_probability: float, rng: np.random.Generator) -> Integers:
     """Draws a batch in which each record takes part independently with the given probability.
 
     The gaps between members of such a batch are independent geometric numbers, so the cost is that of the batch,
@@ -21,7 +20,7 @@ def sample_poisson_rows(
     """
     if sampling_probability >= 1.0:
         return np.arange(records, dtype=np.int64)
-    parts: list[npt.NDArray[np.int64]] = []
+    parts: list[Integers] = []
     last = -1
     while last < records:
         expected = (records - last) * sampling_probability

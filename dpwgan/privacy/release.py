@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import AnyArray
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.events import DiscreteGaussian, Event, Gaussian, Laplace, PoissonGaussian, refuse_unless_positive
 from dpwgan.privacy.mechanisms.laplace import find_scale
@@ -67,7 +67,7 @@ class Noisy:
     Of symmetric matrices it is that beside the diagonal.
     """
 
-    values: npt.NDArray[Any]
+    values: AnyArray
     stddev: float
 
     @property

@@ -1,18 +1,16 @@
 """Training steps that were charged: the token that alone can draw their batches and their noise."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import AnyFloats, Floats32, Integers
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.events import check_whole
-from dpwgan.privacy.mechanisms.normal_numbers import Floats, StepNoise, Words
+from dpwgan.privacy.mechanisms.normal_numbers import StepNoise, Words
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.release import Release
-
-Numbers = npt.NDArray[np.floating[Any]]
 
 
 class StepsObserver(Protocol):
@@ -23,7 +21,7 @@ class StepsObserver(Protocol):
         """The row whose influence on each step is to be told; None to be told of no step."""
 
     def on_step(
-        self, release: Release, *, sizes: Sequence[int], noisy: Numbers, exact: Numbers, influence: Numbers
+        self, release: Release, *, sizes: Sequence[int], noisy: AnyFloats, exact: AnyFloats, influence: AnyFloats
     ) -> None:
         """Is told of a step: its sums with noise and without, and what the watched row adds to them if it is drawn.
 
@@ -76,7 +74,7 @@ class Steps:
         """
         return self._source.secrets
 
-    def draw_batches(self, records: int, *, steps: int = 1) -> list[npt.NDArray[np.int64]]:
+    def draw_batches(self, records: int, *, steps: int = 1) -> list[Integers]:
         """Draws which of so many records take part in each of the next steps.
 
         Shapes: ascending row numbers, (b,) each; b may be 0.
@@ -103,7 +101,7 @@ class Steps:
         self._use_noise(steps)
         return self._source.draw_words(self.release, pairs, steps=steps)
 
-    def draw_normal_numbers(self, size: int, *, step_noise: StepNoise = "plain") -> Floats:
+    def draw_normal_numbers(self, size: int, *, step_noise: StepNoise = "plain") -> Floats32:
         """Draws the noise of one step: normal numbers of stddev `stddev`. Shapes: (size,).
 
         Raises: PrivacyError if the batch of the step was not drawn before.
@@ -118,7 +116,7 @@ class Steps:
         """The row whose influence on each step somebody wants to be told; None where no step is watched."""
         return next((observer.watched_row for observer in self._observers), None)
 
-    def tell(self, sizes: Sequence[int], noisy: Numbers, exact: Numbers, influence: Numbers) -> None:
+    def tell(self, sizes: Sequence[int], noisy: AnyFloats, exact: AnyFloats, influence: AnyFloats) -> None:
         """Tells whoever watches of a step, as `StepsObserver.on_step` says."""
         for observer in self._observers:
             observer.on_step(self.release, sizes=sizes, noisy=noisy, exact=exact, influence=influence)

@@ -5,10 +5,9 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from decimal import Decimal
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from dpwgan.array_types import Flags
 from dpwgan.errors import DataError, DpwganError, SpecsError, quote
 from dpwgan.table.findings import Findings
 from dpwgan.table.numerals import are_same_cell, read_beginning, read_number
@@ -25,7 +24,7 @@ def discover_domains(
     schema: Schema,
     *,
     select: SelectCells | None = None,
-    firsts: npt.NDArray[np.bool_] | None = None,
+    firsts: Flags | None = None,
 ) -> Schema:
     """Gives every undiscovered column its list of cells; the other columns stay as they are.
 
@@ -76,7 +75,7 @@ def _count_cells(
     frames: Iterable[pl.DataFrame],
     columns: Sequence[UndiscoveredColumn],
     *,
-    once: npt.NDArray[np.bool_] | None,
+    once: Flags | None,
     shared: Container[str],
 ) -> dict[str, dict[str, int]]:
     """Counts the records of each cell of each column, those of `shared` ones that are flagged in `once`.

@@ -5,14 +5,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import AnyFloats, AnyIntegers, Flags
 from dpwgan.table.schema import MOST_SINGLE_LEVELS, ImageLayout, Schema, name_part
 from dpwgan.table.schema import Head as Head
 from dpwgan.table.schema import Span as Span
 from dpwgan.table.storage import cut, is_on_disk, let_go
-
-Numbers = npt.NDArray[np.floating[Any]]
 
 # Rows that are fetched from disk at a time. Each brings its surroundings with it, up to a fifth of a megabyte of pages.
 _FETCHED = 512
@@ -51,8 +49,8 @@ class EncodedTable:
     mapped from files (`dpwgan.table.storage`): what goes over all rows takes a chunk at a time.
     """
 
-    codes: npt.NDArray[np.integer[Any]]
-    numbers: Numbers
+    codes: AnyIntegers
+    numbers: AnyFloats
     spans: tuple[Span, ...]
 
     @classmethod
@@ -75,7 +73,7 @@ class EncodedTable:
         """The public shape of this table."""
         return TableShape(records=self.records, spans=self.spans)
 
-    def take(self, rows: npt.NDArray[np.bool_] | npt.NDArray[np.integer[Any]]) -> "EncodedTable":
+    def take(self, rows: Flags | AnyIntegers) -> "EncodedTable":
         """Some of the rows, by a flag for each or by their places: as arrays in memory, wherever these lie."""
         if not self.on_disk:
             return replace(self, codes=np.array(self.codes[rows]), numbers=np.array(self.numbers[rows]))
@@ -116,9 +114,9 @@ class RowRule:
     ranges: Mapping[str, tuple[float, float]]
     numbers: tuple[float, ...]
     opaque: frozenset[str]
-    break_rows: Callable[[EncodedTable], npt.NDArray[np.bool_]]
+    break_rows: Callable[[EncodedTable], Flags]
     drops: bool = False
-    tell_apart: Callable[[EncodedTable], npt.NDArray[np.integer[Any]]] | None = None
+    tell_apart: Callable[[EncodedTable], AnyIntegers] | None = None
 
 
 def choose_number_type(spans: Sequence[Span]) -> np.dtype[Any]:

@@ -1,12 +1,11 @@
 """A whole table, both ways: string cells to the encoded table that a method sees, and back to legal rows."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from dpwgan.array_types import AnyArray, Flags, Floats, Integers
 from dpwgan.errors import DataError, DpwganError, SpecsError, quote
 from dpwgan.table.codecs import make_codecs, make_derivation
 from dpwgan.table.codecs.codec import Codec, EncodedCells, ReadCodec, list_distinct
@@ -109,7 +108,7 @@ class TableEncoder:
             codes, numbers = move_up(codes, kept), move_up(numbers, kept)
         return EncodedTable(codes=codes, numbers=numbers, spans=self.spans)
 
-    def find_kept(self, frame: pl.DataFrame, findings: Findings) -> npt.NDArray[np.bool_]:
+    def find_kept(self, frame: pl.DataFrame, findings: Findings) -> Flags:
         """Which of (n,) rows no rule between columns drops; those that break a rule that rejects are counted.
 
         Not counted are rows with an illegal cell in a column that the rule reads: they were, for that cell.
@@ -225,7 +224,7 @@ class TableEncoder:
         return (*map(self._describe_rule, self.schema.rules), *derived)
 
     def _describe_derived(self, name: str, source: str) -> RowRule:
-        def tell_apart(encoded: EncodedTable) -> npt.NDArray[np.int64]:
+        def tell_apart(encoded: EncodedTable) -> Integers:
             cells = self.decode_columns(encoded, np.random.default_rng(0), names=[name])[name]
             return cells.fill_null("").rank("dense").to_numpy().astype(np.int64)
 
@@ -245,7 +244,7 @@ class TableEncoder:
         def list_sources(names: Iterable[str]) -> list[str]:
             return [source for name in names for source in self._list_sources(name)]
 
-        def break_rows(encoded: EncodedTable) -> npt.NDArray[np.bool_]:
+        def break_rows(encoded: EncodedTable) -> Flags:
             cells = self.decode_columns(encoded, np.random.default_rng(0), names=rule.columns)
             return book.find_broken(pl.DataFrame(cells))[0]
 
@@ -267,7 +266,7 @@ class TableEncoder:
 
     def put_cells(
         self, frame: pl.DataFrame, cells: pl.DataFrame, *, rng: np.random.Generator
-    ) -> tuple[pl.DataFrame, npt.NDArray[np.bool_]]:
+    ) -> tuple[pl.DataFrame, Flags]:
         """(n,) rows with other cells in some columns, and which now break a rule.
 
         What is derived from these is derived anew, and what is told by them stays as far from them as it was.
@@ -285,9 +284,7 @@ class TableEncoder:
         broken = [np.zeros(frame.height, np.bool_), *self.rules.find_broken(frame)]
         return frame, np.logical_or.reduce(broken)
 
-    def name_units(
-        self, frame: pl.DataFrame, sizes: npt.NDArray[np.int64], *, first_unit: int, first_record: int
-    ) -> pl.DataFrame:
+    def name_units(self, frame: pl.DataFrame, sizes: Integers, *, first_unit: int, first_record: int) -> pl.DataFrame:
         """The rows of units of these sizes, one after the other, with a fresh name a unit and a row, and their places.
 
         Shapes: (n,), (units,).
@@ -305,9 +302,7 @@ class TableEncoder:
         names |= {name: members.make(sizes) for name, members in self._members.items()}
         return frame.with_columns(**names).select(self.header)
 
-    def exchange(
-        self, into: EncodedTable, other: EncodedTable, names: Iterable[str], rows: npt.NDArray[np.bool_]
-    ) -> None:
+    def exchange(self, into: EncodedTable, other: EncodedTable, names: Iterable[str], rows: Flags) -> None:
         """Copies into flagged rows what another table has there of some columns, or of those that they derive from."""
         for name in {source for seen in names for source in self._list_sources(seen)}:
             for place, mine, theirs in (
@@ -317,7 +312,7 @@ class TableEncoder:
                 for column in [] if place is None else np.atleast_1d(place):
                     mine[rows, column] = theirs[rows, column]
 
-    def move(self, into: EncodedTable, cells: pl.Series, *, by: npt.NDArray[np.float64]) -> None:
+    def move(self, into: EncodedTable, cells: pl.Series, *, by: Floats) -> None:
         """Adds to a column's numbers, of which these are the cells, and ends at the nearest that it may have.
 
         Shapes: (n,) each. Raises: DpwganError, an internal error, if it is no column of numbers by itself.
@@ -330,7 +325,7 @@ class TableEncoder:
         part = codec.encode_values(missing, np.clip(values + by, column.minimum, column.maximum))
         self._put(cells.name, part, into.codes.T, into.numbers.T)
 
-    def _put(self, name: str, part: EncodedCells, codes: npt.NDArray[Any], numbers: npt.NDArray[Any]) -> None:
+    def _put(self, name: str, part: EncodedCells, codes: AnyArray, numbers: AnyArray) -> None:
         """Writes an encoded column into its places in arrays of codes and of numbers. Shapes: (columns, n) each."""
         if part.codes is not None:
             codes[self._code_of[name]] = part.codes

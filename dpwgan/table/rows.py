@@ -13,10 +13,11 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from dpwgan.array_types import Floats
 from dpwgan.errors import DpwganError
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.units.units import Units
-from dpwgan.table.workers import Numbers, Team
+from dpwgan.table.workers import Team
 
 Own = TypeVar("Own")
 Made = TypeVar("Made")
@@ -30,7 +31,7 @@ class Sum(Generic[Own]):
     """
 
     name: str
-    compute: Callable[[Own, Any, Numbers], Numbers]
+    compute: Callable[[Own, Any, Floats], Floats]
 
     def __post_init__(self) -> None:
         """Lets other workers find it by its name, as soon as they import what asks for it."""
@@ -92,7 +93,7 @@ class Rows(Generic[Own]):
         """Whether other workers have rows too; they `serve` them."""
         return self._team is not None
 
-    def sum(self, task: Sum[Own], *, argument: Any = None, array: Numbers = _NOTHING) -> Numbers:
+    def sum(self, task: Sum[Own], *, argument: Any = None, array: Floats = _NOTHING) -> Floats:
         """Adds up a task over all rows. Shapes: what the task gives. Raises: ResourceError if a worker is lost."""
         if self._team is None:
             return task.compute(self.own, argument, array)
@@ -131,7 +132,7 @@ def serve(own: Any, *, team: Team, ledger: Ledger, units: Units | None = None) -
     """
     held, beside = {0: own}, Beside(ledger=ledger, units=units)
 
-    def do(task: str, argument: Any, array: Numbers) -> Numbers | None:
+    def do(task: str, argument: Any, array: Floats) -> Floats | None:
         rows = held[argument["rows"]]
         if task in _DERIVATIONS:
             held[argument["place"]] = _DERIVATIONS[task].make(rows, argument["argument"], beside)

@@ -3,13 +3,12 @@
 import functools
 from collections.abc import Callable, Mapping, Sequence
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from dpwgan.array_types import Flags, Floats
 from dpwgan.errors import quote
 from dpwgan.table.codecs import make_codec, make_codecs, make_derivation
-from dpwgan.table.codecs.codec import Flags, ReadCodec
+from dpwgan.table.codecs.codec import ReadCodec
 from dpwgan.table.codecs.derived import Derivation
 from dpwgan.table.conditions import ConditionError, RowExpression, double_one, find_type, read_sql
 from dpwgan.table.numerals import read_number
@@ -24,8 +23,6 @@ from dpwgan.table.schema import (
     TrainedColumn,
     UndiscoveredColumn,
 )
-
-Floats = npt.NDArray[np.float64]
 
 _NO_COLUMN = "names no column; a name stands in double quotes or none, in single ones a text"
 

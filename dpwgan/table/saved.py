@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.array_types import Floats32
 from dpwgan.errors import DpwganError, InputError
 
 _MODELS = ("smooth", "projected", "image_gaussian", "convolutions", "labelled")
@@ -44,7 +45,7 @@ def reading_saved() -> Iterator[None]:
         raise InputError(f"the saved generator is missing or damaged ({type(error).__name__})") from None
 
 
-def read_weights(path: Path) -> tuple[npt.NDArray[np.float32], ...]:
+def read_weights(path: Path) -> tuple[Floats32, ...]:
     """Reads the arrays that `numpy.savez` was given without names, in their order. Raises: as a damaged file does."""
     with np.load(path, allow_pickle=False) as archive:
         count = sum(name.startswith("arr_") for name in archive.files)

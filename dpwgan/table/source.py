@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from dpwgan.array_types import Flags
 from dpwgan.table.findings import Findings
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Piece:
         """The rows from `first` to just before `last`."""
         return replace(self, records=last - first, parse=lambda: self.parse().slice(first, last - first))
 
-    def choose(self, rows: npt.NDArray[np.bool_]) -> "Piece":
+    def choose(self, rows: Flags) -> "Piece":
         """Those of the rows that are true here. Shapes: (records,)."""
         return replace(self, records=int(np.count_nonzero(rows)), parse=lambda: self.parse().filter(pl.Series(rows)))
 

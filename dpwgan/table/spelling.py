@@ -16,9 +16,9 @@ from decimal import Decimal
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from dpwgan.array_types import AnyIntegers
 from dpwgan.errors import DataError, quote
 from dpwgan.table.calendar import CalendarColumn
 from dpwgan.table.findings import Findings
@@ -63,9 +63,7 @@ _FIRST_DAY, _LAST_DAY = ((day - datetime.date(1970, 1, 1)).days for day in (date
 _MOST_DIGITS = 15
 
 
-def write_cells(
-    column: str, distinct: Sequence[Cell], places: npt.NDArray[np.integer[Any]], findings: Findings
-) -> pl.Series:
+def write_cells(column: str, distinct: Sequence[Cell], places: AnyIntegers, findings: Findings) -> pl.Series:
     """Writes a column of which these are the different cells; refusals are counted, and empty here.
 
     Shapes: k cells and the place of each row's among them, (n,) whole numbers, below 0 for an empty cell.

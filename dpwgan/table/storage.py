@@ -8,18 +8,18 @@ import mmap
 import os
 import tempfile
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.array_types import AnyArray, Flags
 from dpwgan.errors import TransferError
 
 CHUNK_RECORDS = 1 << 16
 """How many rows are looked at together by what goes over a whole table."""
 
 
-def allocate(shape: tuple[int, int], dtype: npt.DTypeLike, *, on_disk: bool) -> npt.NDArray[Any]:
+def allocate(shape: tuple[int, int], dtype: npt.DTypeLike, *, on_disk: bool) -> AnyArray:
     """Makes an array for rows; what it holds at first is nobody's.
 
     Raises: TransferError if the disk has no room for it, so that none is missing later on.
@@ -39,17 +39,17 @@ def allocate(shape: tuple[int, int], dtype: npt.DTypeLike, *, on_disk: bool) -> 
         ) from None
 
 
-def is_on_disk(array: npt.NDArray[Any]) -> bool:
+def is_on_disk(array: AnyArray) -> bool:
     """Says whether an array is mapped from a file."""
     return _find_mapping(array) is not None
 
 
-def allocate_beside(array: npt.NDArray[Any], shape: tuple[int, int], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+def allocate_beside(array: AnyArray, shape: tuple[int, int], dtype: npt.DTypeLike) -> AnyArray:
     """Makes an array where another one lies. Raises: as `allocate`."""
     return allocate(shape, dtype, on_disk=is_on_disk(array))
 
 
-def let_go(*arrays: npt.NDArray[Any]) -> None:
+def let_go(*arrays: AnyArray) -> None:
     """Takes what was read or written of mapped arrays out of this process's memory; the file keeps it."""
     for array in arrays:
         mapping = _find_mapping(array)
@@ -57,7 +57,7 @@ def let_go(*arrays: npt.NDArray[Any]) -> None:
             mapping.madvise(mmap.MADV_DONTNEED)
 
 
-def move_up(array: npt.NDArray[Any], kept: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+def move_up(array: AnyArray, kept: Flags) -> AnyArray:
     """Moves the rows that are kept to the front, where they lie. Shapes: (n, k), (n,) to the first (m, k)."""
     end = 0
     for rows in cut(len(array)):
@@ -80,6 +80,6 @@ def cut_sizes(records: int, *, most: int) -> Iterator[int]:
         yield part.stop - part.start
 
 
-def _find_mapping(array: npt.NDArray[Any]) -> mmap.mmap | None:
+def _find_mapping(array: AnyArray) -> mmap.mmap | None:
     mapping: mmap.mmap | None = getattr(array, "_mmap", None)
     return mapping

@@ -14,12 +14,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import Floats
 from dpwgan.errors import DpwganError, UsageError
 
-Numbers = npt.NDArray[np.float64]
-Task = Callable[[str, Any, Numbers], Numbers | None]
+Task = Callable[[str, Any, Floats], Floats | None]
 """What a worker does when asked: a task's name, an argument of JSON and an array in, a sum over its own rows out."""
 
 _DISMISSED = ""
@@ -40,7 +39,7 @@ class Workers(Protocol):
     def broken(self) -> bool:
         """Whether a worker was lost, or an addition did not come to its end: then nothing more can be added."""
 
-    def add(self, values: Numbers) -> Numbers:
+    def add(self, values: Floats) -> Floats:
         """Adds up an array over all workers, which call this together. Shapes: (k,), the same k everywhere.
 
         Raises: ResourceError if a worker is lost.
@@ -107,8 +106,8 @@ class Team:
         self._get_charged = get_charged
 
     def add_up(
-        self, task: str, own: Callable[[], Numbers], *, argument: Any = None, array: Numbers | None = None
-    ) -> Numbers:
+        self, task: str, own: Callable[[], Floats], *, argument: Any = None, array: Floats | None = None
+    ) -> Floats:
         """The sum over all workers; `own` computes this one's part, while the others do theirs. For the chief.
 
         Shapes: that of what `own` gives. Raises: ResourceError if a worker is lost.
@@ -128,10 +127,10 @@ class Team:
             self._dismissed = True
             self._say({"task": _DISMISSED, "exit_code": exit_code}, np.zeros(0))
 
-    def _ask(self, task: str, argument: Any, values: Numbers) -> None:
+    def _ask(self, task: str, argument: Any, values: Floats) -> None:
         self._say({"task": task, "argument": argument, "charged": dict(self._get_charged())}, values)
 
-    def _say(self, document: Any, values: Numbers) -> None:
+    def _say(self, document: Any, values: Floats) -> None:
         text = np.frombuffer(json.dumps(document).encode(), np.uint8).astype(np.float64)
         self._workers.add(np.array([text.size, values.size], np.float64))
         self._workers.add(np.concatenate((text, values)))
@@ -163,7 +162,7 @@ class Team:
             if answer is not None:
                 self._workers.add(np.asarray(answer, np.float64).ravel())
 
-    def _hear(self) -> tuple[Any, Numbers]:
+    def _hear(self) -> tuple[Any, Floats]:
         sizes = self._workers.add(np.zeros(2)).astype(int)
         said = self._workers.add(np.zeros(sizes.sum()))
         return json.loads(said[: sizes[0]].astype(np.uint8).tobytes()), said[sizes[0] :]

@@ -10,18 +10,17 @@ import pytest
 import tensorflow as tf
 from scipy import stats
 
+from dpwgan.array_types import Floats
 from dpwgan.critic.private_step import FusedStep
 from dpwgan.critic.shared_step import GRADIENTS, SharedStep, ShareOfGradients
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.rows import Rows, Sum
 from dpwgan.table.units.units import Units
-from dpwgan.table.workers import Numbers
 from tests.critic.tables import flat, make_encoded, make_parts, make_plan, make_steps
 
 FALSE_ALARM = 1e-6
 RECORDS, TRIALS = 120, 400
-Floats = npt.NDArray[np.float64]
 
 
 class Everybody(Rows[ShareOfGradients]):
@@ -31,7 +30,7 @@ class Everybody(Rows[ShareOfGradients]):
         super().__init__(own, records=RECORDS)
         self.followers = followers
 
-    def sum(self, task: Sum[ShareOfGradients], *, argument: Any = None, array: Any = None) -> Numbers:
+    def sum(self, task: Sum[ShareOfGradients], *, argument: Any = None, array: Any = None) -> Floats:
         parts = [task.compute(share, argument, array) for share in (self.own, *self.followers)]
         return np.sum(parts, axis=0)  # type: ignore[no-any-return]
 

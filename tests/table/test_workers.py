@@ -7,10 +7,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from dpwgan.array_types import Floats
 from dpwgan.errors import PrivacyError, ResourceError, UsageError
 from dpwgan.table.rows import Derivation, Rows, Sum
 from dpwgan.table.rows import serve as serve_rows
-from dpwgan.table.workers import LostPeerError, Numbers, Team
+from dpwgan.table.workers import LostPeerError, Team
 from tests.ledgers import open_ledger
 from tests.teams import run_team
 
@@ -22,7 +23,7 @@ def serve(
 ) -> None:
     first, last = team.get_rows(len(ROWS))
 
-    def do(task: str, argument: Any, array: Numbers) -> Numbers | None:
+    def do(task: str, argument: Any, array: Floats) -> Floats | None:
         return np.array([ROWS[first:last].sum() * argument, *array]) if task == "sum" else None
 
     noted = [] if charges is None else charges

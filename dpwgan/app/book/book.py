@@ -18,10 +18,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from dpwgan.app.folders import open_file
+from dpwgan.array_types import Floats
 from dpwgan.errors import (
     DpwganError,
     InputError,
@@ -57,7 +55,7 @@ class Entry:
     date: str
     life: str
     about: Mapping[str, Any]
-    cost: npt.NDArray[np.float64]
+    cost: Floats
     after: float = 0.0
     settled: bool = False
     charged: Mapping[str, int] = field(default_factory=dict)
@@ -149,7 +147,7 @@ class Book:
         self.entries[name] = replace(self.entries[name], after=self.spent[-1])
         self.claimed.append(float(line.get("composed", math.inf)))
 
-    def _add_up(self, *, but: str | None = None) -> npt.NDArray[np.float64]:
+    def _add_up(self, *, but: str | None = None) -> Floats:
         return sum((entry.cost for name, entry in self.entries.items() if name != but), self.filter.add_up([]))
 
 

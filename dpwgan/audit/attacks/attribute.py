@@ -1,8 +1,8 @@
 """Attribute inference: guessing one cell of a person from all the others, with the synthetic table's help."""
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import Floats, Integers
 from dpwgan.audit.attacks.base import AttackResult, CannotPlayError, Game
 from dpwgan.audit.comparisons import compare_means, compare_shares
 from dpwgan.audit.points import Points, find_nearest_without, lay_out_points
@@ -46,7 +46,7 @@ def infer_attributes(game: Game, rng: np.random.Generator) -> AttackResult:
     )
 
 
-def _choose_secrets(game: Game) -> npt.NDArray[np.int64]:
+def _choose_secrets(game: Game) -> Integers:
     names = game.synthetic.names
     if len(names) < 2:
         raise CannotPlayError("a table of one column has nothing to guess a cell from")
@@ -56,9 +56,7 @@ def _choose_secrets(game: Game) -> npt.NDArray[np.int64]:
     return np.array([place for place, name in enumerate(names) if name in (game.settings.secrets or names)])
 
 
-def _compare(
-    targets: Points, synthetic: Points, places: npt.NDArray[np.int64], secrets: npt.NDArray[np.int64]
-) -> npt.NDArray[np.float64]:
+def _compare(targets: Points, synthetic: Points, places: Integers, secrets: Integers) -> Floats:
     """Says which guesses are right. Shapes: (t, secrets) places give (t, secrets) zeros and ones."""
     right = np.empty(places.shape, dtype=np.float64)
     for number, column in enumerate(secrets):

@@ -4,11 +4,11 @@ import warnings
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import Floats, Integers, Integers32
 from dpwgan.audit.attacks.base import AttackResult, CannotPlayError, Game, choose_target
 from dpwgan.audit.comparisons import compare_with_half
-from dpwgan.audit.points import CATEGORY, MOST_WIDTH, Points, Vectors, lay_out_points
+from dpwgan.audit.points import CATEGORY, MOST_WIDTH, Points, lay_out_points
 from dpwgan.evaluate.tables import ComparedTable
 
 HIDDEN = (100,)
@@ -88,7 +88,7 @@ def invert_classifier(game: Game, rng: np.random.Generator) -> AttackResult:
     )
 
 
-def _project(rows: Vectors, points: Points) -> Vectors:
+def _project(rows: Floats, points: Points) -> Floats:
     """Moves rows to the nearest that a mixture could have: categories sum to 1, numbers lie in [0, 1]."""
     for part, numeric in zip(points.parts, points.numeric, strict=True):
         own = rows[:, part]
@@ -96,7 +96,7 @@ def _project(rows: Vectors, points: Points) -> Vectors:
     return rows
 
 
-def _draw_starts(points: Points, rng: np.random.Generator) -> Vectors:
+def _draw_starts(points: Points, rng: np.random.Generator) -> Floats:
     """Draws legal rows: every category as likely, numbers evenly over their range, nothing missing."""
     parts = []
     for size, numeric in zip(points.sizes, points.numeric, strict=True):
@@ -107,7 +107,7 @@ def _draw_starts(points: Points, rng: np.random.Generator) -> Vectors:
     return np.concatenate(parts, axis=1)
 
 
-def _train(rows: Vectors, labels: npt.NDArray[np.int32], rng: np.random.Generator) -> Any:
+def _train(rows: Floats, labels: Integers32, rng: np.random.Generator) -> Any:
     """A multilayer perceptron with ReLU layers."""
     from sklearn.neural_network import MLPClassifier
 
@@ -117,7 +117,7 @@ def _train(rows: Vectors, labels: npt.NDArray[np.int32], rng: np.random.Generato
         return model.fit(rows, labels)
 
 
-def _find_slope(model: Any, rows: Vectors, number: int) -> Vectors:
+def _find_slope(model: Any, rows: Floats, number: int) -> Floats:
     """The gradient, in the inputs, of the log-probability of one class. Shapes: (b, width) both."""
     layers = [rows]
     for weights, biases in zip(model.coefs_[:-1], model.intercepts_[:-1], strict=True):
@@ -130,7 +130,7 @@ def _find_slope(model: Any, rows: Vectors, number: int) -> Vectors:
     return np.asarray(error @ model.coefs_[0].T)
 
 
-def _climb(model: Any, number: int, points: Points, rng: np.random.Generator) -> Vectors:
+def _climb(model: Any, number: int, points: Points, rng: np.random.Generator) -> Floats:
     rows = _draw_starts(points, rng)
     for _ in range(STEPS):
         unsure = np.flatnonzero(model.predict_proba(rows)[:, number] < SURE)
@@ -142,16 +142,16 @@ def _climb(model: Any, number: int, points: Points, rng: np.random.Generator) ->
     return rows
 
 
-def _find_owners(found: Vectors, pool: Vectors, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+def _find_owners(found: Floats, pool: Floats, rng: np.random.Generator) -> Integers:
     """Finds the rows of the pool nearest to the reconstructions, each once; a draw decides between twins."""
     order = rng.permutation(len(pool))
     # |a - b|^2 less |a|^2, which is the same for all of a row.
     apart = np.square(pool[order]).sum(axis=1)[None, :] - 2.0 * found @ pool[order].T
-    owners: npt.NDArray[np.int64] = np.unique(order[np.round(apart, 9).argmin(axis=1)])
+    owners: Integers = np.unique(order[np.round(apart, 9).argmin(axis=1)])
     return owners
 
 
-def _project_to_simplex(rows: Vectors) -> Vectors:
+def _project_to_simplex(rows: Floats) -> Floats:
     """The nearest distributions. Source: Duchi, Shalev-Shwartz, Singer, Chandra 2008, figure 1."""
     ordered = -np.sort(-rows, axis=1)
     excess = np.cumsum(ordered, axis=1) - 1.0

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from dpwgan.array_types import Floats
 from dpwgan.audit.attacks.base import FEWEST_ROWS, AttackResult, CannotPlayError, Game
-from dpwgan.audit.comparisons import Comparison, Scores, compare_order, compare_shares
+from dpwgan.audit.comparisons import Comparison, compare_order, compare_shares
 from dpwgan.audit.points import find_nearest, lay_out_points
 
 FALSE_POSITIVE_RATE = 0.01
@@ -51,7 +52,7 @@ def attack_by_density_ratio(game: Game, rng: np.random.Generator) -> AttackResul
     return _judge(game, rng, *scores, question=question)
 
 
-def _judge(game: Game, rng: np.random.Generator, members: Scores, others: Scores, *, question: str) -> AttackResult:
+def _judge(game: Game, rng: np.random.Generator, members: Floats, others: Floats, *, question: str) -> AttackResult:
     confidence = game.settings.confidence
     return AttackResult(
         question=question,
@@ -63,7 +64,7 @@ def _judge(game: Game, rng: np.random.Generator, members: Scores, others: Scores
     )
 
 
-def _accuse_few(members: Scores, others: Scores, rng: np.random.Generator, *, confidence: float) -> Comparison:
+def _accuse_few(members: Floats, others: Floats, rng: np.random.Generator, *, confidence: float) -> Comparison:
     """Measures the attack where it accuses few: an attack that is sure of a few rows may have an area near 1/2.
 
     The threshold comes from one half of the hold-out rows and is tried on the other, so that neither rate is fitted.
@@ -78,7 +79,7 @@ def _accuse_few(members: Scores, others: Scores, rng: np.random.Generator, *, co
     return compare_shares(hits, len(members), alarms, len(tried), confidence=confidence)
 
 
-def _part_ties(members: Scores, others: Scores, rng: np.random.Generator) -> tuple[Scores, Scores]:
+def _part_ties(members: Floats, others: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """The same scores as ranks, ties put in order by a draw."""
     scores = np.concatenate([members, others])
     places = np.empty(len(scores))

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from dpwgan.app.fitting import fit_rows
 from dpwgan.app.planning import RunPlan
-from dpwgan.audit.canaries.lower_bound import GuessBound, Scores, bound_by_scores
+from dpwgan.array_types import Flags, Floats, Integers
+from dpwgan.audit.canaries.lower_bound import GuessBound, bound_by_scores
 from dpwgan.audit.canaries.watch import Record, Seen, choose_units
 from dpwgan.marginals.anchor_plan import ONE_WAYS_LABEL
 from dpwgan.marginals.layout import lay_out_attributes
@@ -25,8 +25,6 @@ from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.units.units import Units
-
-Cells = npt.NDArray[np.int64]
 
 _BUCKETS = 100
 _MIX = np.int64(-7046029254386353131)  # odd: a product with it, modulo 2^64, can be undone
@@ -70,9 +68,9 @@ def audit_runs(
     base = encoded.records - canaries * each
     once = encoded.take(np.concatenate([np.arange(base), np.arange(base, encoded.records, each)]))
     looks = _Looks(once, base=base, rows=each, rng=rng)
-    coins: list[npt.NDArray[np.bool_]] = []
-    from_output: list[Scores] = []
-    from_counts: list[Scores] = []
+    coins: list[Flags] = []
+    from_output: list[Floats] = []
+    from_counts: list[Floats] = []
     for run in range(runs):
         tossed = rng.random(canaries) < 0.5
         present = np.concatenate([np.ones(base, bool), np.repeat(tossed, each)])
@@ -90,7 +88,7 @@ def audit_runs(
         if counts and counted is not None and counted.spans == encoded.spans:
             from_counts.append(score_counts(counts, once, counted, canaries=canaries, rows=each))
 
-    def bound(scores: list[Scores]) -> GuessBound:
+    def bound(scores: list[Floats]) -> GuessBound:
         return bound_by_scores(
             np.concatenate(scores),
             np.concatenate(coins),
@@ -121,7 +119,7 @@ class _Looks:
         whole = tuple(attributes)
         self._looks: Sequence[tuple[int, ...]] = [*((attribute,) for attribute in attributes), *pairs, whole]
 
-    def score(self, parts: Any) -> Scores:
+    def score(self, parts: Any) -> Floats:
         """Scores every canary. Shapes: (canaries,)."""
         output = np.concatenate([find_buckets(part) for part in parts])
         total = np.zeros(len(self._canaries))
@@ -137,14 +135,14 @@ class _Looks:
             )
         return total
 
-    def _count(self, rows: Cells, look: tuple[int, ...]) -> Scores:
+    def _count(self, rows: Integers, look: tuple[int, ...]) -> Floats:
         """Counts the rows that share each canary's cells."""
         keys, wanted = self._join(rows, look), self._join(self._canaries, look)
         values, counts = np.unique(keys, return_counts=True)
         found = np.minimum(np.searchsorted(values, wanted), len(values) - 1)
         return np.where(values[found] == wanted, counts[found], 0).astype(np.float64)
 
-    def _join(self, rows: Cells, look: tuple[int, ...]) -> Cells:
+    def _join(self, rows: Integers, look: tuple[int, ...]) -> Integers:
         """One number for each row's cells in the attributes of a look; whole numbers wrap around."""
         key = np.zeros(len(rows), np.int64)
         for attribute in look:
@@ -152,7 +150,7 @@ class _Looks:
         return key
 
 
-def find_buckets(encoded: EncodedTable) -> Cells:
+def find_buckets(encoded: EncodedTable) -> Integers:
     """Every row's cell in each attribute, numbers in a hundred buckets. Shapes: (n, attributes)."""
     columns = []
     for attribute in lay_out_attributes(encoded.spans):
@@ -182,7 +180,7 @@ def locate_one_ways(encoded: EncodedTable, plan: OneWayPlan, blocks: Sequence[Bl
 
 def score_counts(
     looks: Sequence[Seen], encoded: EncodedTable, plan: OneWayPlan, *, canaries: int, rows: int = 1
-) -> Scores:
+) -> Floats:
     """Scores the canaries by the noisy one-way counts: the best linear guess of each coin, given all counts.
 
     What the rows beside the canaries add is known and taken off; where canaries share cells, their parts are told
@@ -200,5 +198,5 @@ def score_counts(
     rest = released - np.concatenate(known) - np.asarray(located.sum(axis=0)).ravel() / 2
     shared = np.asarray((located @ located.T).todense())
     stddev = looks[0].noisy.stddev
-    scores: Scores = np.linalg.solve(shared / 4 + stddev**2 * np.eye(canaries), located @ rest / 4)
+    scores: Floats = np.linalg.solve(shared / 4 + stddev**2 * np.eye(canaries), located @ rest / 4)
     return scores

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special, stats
 
+from dpwgan.array_types import Flags, Floats
 from dpwgan.privacy.accountants.amortized import gaussian_epsilon
 
 MOST_EPSILON = 50.0
@@ -22,7 +22,6 @@ SHARES_GUESSED = (0.02, 0.1, 0.4, 1.0)
 """Parts of the canaries that are guessed for. Fixed beforehand; the best is taken, and its chance of being wrong paid
 for four times."""
 
-Scores = npt.NDArray[np.float64]
 
 _BISECTIONS = 50
 _MOST_SIGNAL = 5.0
@@ -96,8 +95,8 @@ class GuessBound:
 
 
 def bound_by_scores(
-    scores: Scores,
-    present: npt.NDArray[np.bool_],
+    scores: Floats,
+    present: Flags,
     *,
     delta: float,
     failure_probability: float,

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from dpwgan.app.fitting import fit_rows
 from dpwgan.app.planning import RunPlan
+from dpwgan.array_types import AnyArray, Flags, Floats, Integers
 from dpwgan.errors import DpwganError
 from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.privacy.noise_source import NoiseSource
@@ -27,7 +28,6 @@ from dpwgan.privacy.release import Noisy, Release
 from dpwgan.table.encoded import EncodedTable, join
 from dpwgan.table.units.units import Units
 
-Numbers = npt.NDArray[np.float64]
 MakeSource = Callable[..., NoiseSource]
 """Makes the source of a run's noise of its streams `noise` and `batches`: `NoiseSource` itself, or a broken one."""
 
@@ -50,16 +50,16 @@ class Seen:
 
     line: str
     sensitivity: float
-    exact: Numbers
+    exact: Floats
     noisy: Noisy
 
     @property
-    def released(self) -> Numbers:
+    def released(self) -> Floats:
         """All numbers after the noise."""
         return _flatten(self.noisy.values, self.sensitivity)
 
     @property
-    def noise(self) -> Numbers:
+    def noise(self) -> Floats:
         """What was added."""
         return self.released - self.exact
 
@@ -72,9 +72,9 @@ class Step:
     step before; None for every first step of two. `influence`: how long a vector the canary would have added.
     """
 
-    noise: Numbers
-    change: Numbers | None
-    influence: Numbers
+    noise: Floats
+    change: Floats | None
+    influence: Floats
 
 
 class Record:
@@ -94,9 +94,9 @@ class Record:
         self.steps: list[Step] = []
         self.sizes: list[int] = []
         self.times = Counter[str]()
-        self._before: Numbers | None = None
+        self._before: Floats | None = None
 
-    def on_release(self, release: Release, *, exact: Sequence[npt.NDArray[Any]], noisy: Sequence[Noisy]) -> None:
+    def on_release(self, release: Release, *, exact: Sequence[AnyArray], noisy: Sequence[Noisy]) -> None:
         """Keeps arrays that were released, before and after the noise."""
         self.times[release.label] += 1
         sensitivity = release.sensitivity
@@ -110,7 +110,7 @@ class Record:
         self.selections.append(chosen)
 
     def on_step(
-        self, release: Release, *, sizes: Sequence[int], noisy: Numbers, exact: Numbers, influence: Numbers
+        self, release: Release, *, sizes: Sequence[int], noisy: Floats, exact: Floats, influence: Floats
     ) -> None:
         """Keeps a step's noise and the canary's influence, as squares: the vectors are long and many."""
         self.times[release.label] += 1
@@ -137,9 +137,9 @@ class Replay(NoiseSource):
     def __init__(self, record: Record, streams: Streams) -> None:
         super().__init__(noise=streams.noise, batches=streams.batches)
         self._record, self._selections = record, iter(record.selections)
-        self.exact: list[Numbers] = []
+        self.exact: list[Floats] = []
 
-    def add_noise(self, release: Release, exact: npt.NDArray[Any]) -> Noisy:
+    def add_noise(self, release: Release, exact: AnyArray) -> Noisy:
         """What was released. Raises: DpwganError, an internal error, if something else was; ReplayEnded."""
         known = self._record.seen[len(self.exact)]
         if known.line != release.label or np.shape(known.noisy.values) != np.shape(exact):
@@ -153,7 +153,7 @@ class Replay(NoiseSource):
         """What was selected."""
         return int(next(self._selections))
 
-    def draw_batch(self, release: Release, records: int) -> npt.NDArray[np.int64]:
+    def draw_batch(self, release: Release, records: int) -> Integers:
         """Ends the replay: a critic's influence is measured step by step. Raises: ReplayEnded."""
         raise ReplayEnded
 
@@ -166,7 +166,7 @@ def replay(
     model: np.random.Generator,
     streams: Streams,
     units: Units | None,
-) -> list[Numbers]:
+) -> list[Floats]:
     """What another table, of the same history, would have had noise added to. Units: sensitivities.
 
     Privacy: private numbers. Raises: DpwganError, an internal error, if the run took another way.
@@ -179,7 +179,7 @@ def replay(
     return source.exact
 
 
-def choose_units(units: Units | None, present: npt.NDArray[np.bool_]) -> Units | None:
+def choose_units(units: Units | None, present: Flags) -> Units | None:
     """The units of the rows that are true here, each with all of its rows; how many there are in all stays public."""
     if units is None:
         return None
@@ -187,12 +187,12 @@ def choose_units(units: Units | None, present: npt.NDArray[np.bool_]) -> Units |
     return Units(of_rows.astype(np.int32), elsewhere=units.count - len(own))
 
 
-def _flatten(values: npt.NDArray[Any], sensitivity: float) -> Numbers:
+def _flatten(values: AnyArray, sensitivity: float) -> Floats:
     """All numbers of an array, in sensitivities."""
     return np.asarray(values, np.float64).ravel() / sensitivity
 
 
-def _add_squares(numbers: Numbers, sizes: Sequence[int]) -> Numbers:
+def _add_squares(numbers: Floats, sizes: Sequence[int]) -> Floats:
     """Sums squares weight tensor by weight tensor."""
-    squares: Numbers = np.add.reduceat(np.square(numbers), np.cumsum([0, *sizes])[:-1])
+    squares: Floats = np.add.reduceat(np.square(numbers), np.cumsum([0, *sizes])[:-1])
     return squares

@@ -23,8 +23,9 @@ from scipy import stats
 
 from dpwgan.app.fitting import fit_rows
 from dpwgan.app.planning import RunPlan
+from dpwgan.array_types import Floats
 from dpwgan.audit.canaries.lower_bound import MOST_EPSILON, Signal, bound_stddev, epsilon_of_signals
-from dpwgan.audit.canaries.watch import MakeSource, Numbers, Record, Seen, choose_units, replay
+from dpwgan.audit.canaries.watch import MakeSource, Record, Seen, choose_units, replay
 from dpwgan.errors import AuditError
 from dpwgan.marginals.one_way.one_ways import LOOK
 from dpwgan.privacy.events import PoissonGaussian
@@ -101,7 +102,7 @@ def audit_releases(
     ledger = run_plan.open_ledger(source=make_source(noise=streams.noise, batches=streams.batches), observers=[record])
     fit_rows(encoded, run_plan, ledger=ledger, model=np.random.default_rng(model_seed), units=units)
     refuse_unseen(ledger.releases, record)
-    influences: list[Numbers] = []
+    influences: list[Floats] = []
     if record.seen:
         without = replay(
             encoded.take(~gone),
@@ -130,7 +131,7 @@ def refuse_unseen(releases: Sequence[Release], record: Record) -> None:
 
 def bound_record(
     record: Record,
-    influences: Sequence[Numbers],
+    influences: Sequence[Floats],
     run_plan: RunPlan,
     *,
     claimed: float,
@@ -177,7 +178,7 @@ def bound_record(
 
 
 def _measure_releases(
-    releases: Sequence[Seen], influences: Sequence[Numbers], *, share: float, looks: Sequence[Seen]
+    releases: Sequence[Seen], influences: Sequence[Floats], *, share: float, looks: Sequence[Seen]
 ) -> tuple[Signal, float, float]:
     """Bounds a line of releases on all rows. Returns the signal in all, the noise's stddev and the largest influence.
 

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from markupsafe import Markup
+
+from dpwgan.array_types import Floats
 
 WIDTH = 320
 """Of every figure, in its own units; at the width of a phone one unit is about one pixel."""
@@ -34,8 +35,6 @@ MOST_NAMED = 16
 
 LEAST_APART = 17.0
 """Distance of two numbers along a heat map's side, so that they do not run into each other."""
-
-Shares = npt.NDArray[np.float64]
 
 
 def printable(text: str, *, most: int) -> str:
@@ -117,7 +116,7 @@ def draw_mark_alone(name: str) -> Markup:
 
 
 def draw_bars(
-    labels: Sequence[str], real: Shares, synthetic: Shares, *, rest: tuple[str, float, float] | None = None, says: str
+    labels: Sequence[str], real: Floats, synthetic: Floats, *, rest: tuple[str, float, float] | None = None, says: str
 ) -> Markup:
     """Draws two bars for each category: the real table's above, the synthetic one's below, and both shares.
 
@@ -145,7 +144,7 @@ def draw_bars(
 
 
 def draw_profile(
-    labels: Sequence[str], real: Shares, synthetic: Shares, *, missing: tuple[float, float] | None, says: str
+    labels: Sequence[str], real: Floats, synthetic: Floats, *, missing: tuple[float, float] | None, says: str
 ) -> Markup:
     """Draws neighbouring cells as two outlines: the real table's filled, the synthetic one's as a line.
 
@@ -181,7 +180,7 @@ def draw_profile(
     return _figure(parts, height=bottom + 20, says=says)
 
 
-def merge_neighbours(labels: Sequence[str], real: Shares, synthetic: Shares) -> tuple[list[str], Shares, Shares]:
+def merge_neighbours(labels: Sequence[str], real: Floats, synthetic: Floats) -> tuple[list[str], Floats, Floats]:
     """Puts neighbouring cells together where there are more than a profile has steps.
 
     Shapes: (cells,) each; at most `MOST_STEPS` after it.
@@ -197,7 +196,7 @@ def merge_neighbours(labels: Sequence[str], real: Shares, synthetic: Shares) -> 
     return merged, np.add.reduceat(real, starts), np.add.reduceat(synthetic, starts)
 
 
-def draw_heat_map(matrix: Shares, names: Sequence[str], *, difference: bool, says: str) -> Markup:
+def draw_heat_map(matrix: Floats, names: Sequence[str], *, difference: bool, says: str) -> Markup:
     """Draws one square a pair of columns, in shades; one path a shade, so that 98 columns stay small.
 
     With `difference` shades have a sign: "more" where `matrix` is above 0, "less" where it is below.

@@ -19,10 +19,10 @@ from markupsafe import Markup
 
 from dpwgan.app.claim import validate_claim
 from dpwgan.app.claims.text import round_up
+from dpwgan.array_types import Floats
 from dpwgan.errors import DpwganError
 from dpwgan.evaluate.dependence import Pairs
 from dpwgan.evaluate.report import figures
-from dpwgan.evaluate.report.figures import Shares
 from dpwgan.evaluate.scores import look_up, write_scores
 from dpwgan.evaluate.tables import ComparedColumn, ComparedTable
 
@@ -278,7 +278,7 @@ def shorten_range(label: str) -> str:
     )
 
 
-def draw_column(column: ComparedColumn, ours: Shares, theirs: Shares, *, says: str) -> Markup:
+def draw_column(column: ComparedColumn, ours: Floats, theirs: Floats, *, says: str) -> Markup:
     """Draws few cells as bars, cells with an order as a profile, and of many categories the commonest as bars."""
     labels = list(column.labels)
     if len(labels) <= figures.MOST_BARS:
@@ -309,7 +309,7 @@ def are_rising(labels: Sequence[str]) -> bool:
     return all(lower < upper for lower, upper in itertools.pairwise(numbers))
 
 
-def describe_kind(column: ComparedColumn, shares: Shares) -> str:
+def describe_kind(column: ComparedColumn, shares: Floats) -> str:
     """Says what the cells of a column are, and where nearly all real numbers lie in one bucket of several values."""
     if column.kind == "categorical":
         return f"{column.cells:,} categories" if column.cells != 1 else "1 category"
@@ -335,7 +335,7 @@ def show_dependence(pairs: Pairs, names: Sequence[str]) -> dict[str, Any]:
     return {"maps": maps, "pairs": rank_pairs(ours, theirs, names)}
 
 
-def rank_pairs(ours: Shares, theirs: Shares, names: Sequence[str]) -> list[dict[str, Any]]:
+def rank_pairs(ours: Floats, theirs: Floats, names: Sequence[str]) -> list[dict[str, Any]]:
     """The pairs of columns whose dependence differs most between the tables, largest difference first."""
     first, second = np.triu_indices(len(names), k=1)
     order = np.argsort(-np.abs(theirs - ours)[first, second], kind="stable")[:WORST]
@@ -350,7 +350,7 @@ def rank_pairs(ours: Shares, theirs: Shares, names: Sequence[str]) -> list[dict[
     ]
 
 
-def describe_matrix(title: str, matrix: Shares, names: Sequence[str], *, signed: bool) -> str:
+def describe_matrix(title: str, matrix: Floats, names: Sequence[str], *, signed: bool) -> str:
     """A heat map in words: how many pairs, their median, the most extreme one."""
     first, second = np.triu_indices(len(names), k=1)
     values = matrix[first, second]

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import Floats32
 from dpwgan.marginals.answers.row_products import add_rows, multiply_rows
 from dpwgan.marginals.groups import Marginal
 from dpwgan.marginals.loss import Probabilities, Sums
@@ -18,8 +18,8 @@ from dpwgan.marginals.loss import Probabilities, Sums
 class Targets(NamedTuple):
     """Answers, as shares of rows, and what a squared error weighs, cell by cell."""
 
-    shares: npt.NDArray[np.float32]
-    weights: npt.NDArray[np.float32]
+    shares: Floats32
+    weights: Floats32
 
 
 class ViewRows:

@@ -9,13 +9,11 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import Floats
 from dpwgan.marginals.answers.settled import draw_to_columns
 from dpwgan.marginals.answers.views import join_neighbours, part_neighbours
 from dpwgan.marginals.fitted_prior import RATIO, Posterior, take_posterior
-
-Counts = npt.NDArray[np.float64]
 
 SPREAD = 1.0
 OUTLIER = 4.0
@@ -37,7 +35,7 @@ _LEAST_SPREAD = 0.05
 _OFFSETS = ((0, 0), (1, 1), (2, 1), (1, 2), (3, 3), (2, 3))
 
 
-def denoise(noisy: Counts, expected: Counts, *, stddev: float, ordered: Sequence[bool]) -> tuple[Counts, Counts]:
+def denoise(noisy: Floats, expected: Floats, *, stddev: float, ordered: Sequence[bool]) -> tuple[Floats, Floats]:
     """Noisy counts of a marginal without what noise explains, and the stddev of what is left of it in each.
 
     Cells are drawn towards what blocks of neighbours say of them, and these towards what was expected. `ordered`: which
@@ -57,7 +55,7 @@ def denoise(noisy: Counts, expected: Counts, *, stddev: float, ordered: Sequence
     return cells.means, np.clip(np.sqrt(cells.variances), _LEAST_STDDEV * stddev, stddev)
 
 
-def draw_to_multiples(noisy: Counts, expected: Counts, *, stddev: float) -> Posterior:
+def draw_to_multiples(noisy: Floats, expected: Floats, *, stddev: float) -> Posterior:
     """Draws noisy counts towards multiples of expected ones, each as often met as all counts together say.
 
     Of columns that determine each other most cells are empty and few hold many times what was expected; columns that
@@ -72,7 +70,7 @@ def draw_to_multiples(noisy: Counts, expected: Counts, *, stddev: float) -> Post
     return Posterior(*(part.reshape(noisy.shape) for part in found))
 
 
-def draw_towards(noisy: Counts, expected: Counts, *, stddev: float | Counts) -> Counts:
+def draw_towards(noisy: Floats, expected: Floats, *, stddev: float | Floats) -> Floats:
     """Draws noisy counts towards expected ones where the difference is no more than noise.
 
     A count is taken to lie around the expected one with a stddev of `SPREAD` times it: a cell that is expected to hold
@@ -84,7 +82,7 @@ def draw_towards(noisy: Counts, expected: Counts, *, stddev: float | Counts) -> 
     return _draw(noisy, expected, variance=np.square(stddev), spread=np.square(SPREAD * expected))
 
 
-def take_sums(noisy: Counts, expected: Counts) -> Counts:
+def take_sums(noisy: Floats, expected: Floats) -> Floats:
     """Expected counts with each attribute's sums of the noisy ones, spread in proportion to what was expected.
 
     What was expected rests on one-ways whose noise is large where the budget is small: drawn towards it, an answer
@@ -93,7 +91,7 @@ def take_sums(noisy: Counts, expected: Counts) -> Counts:
     Shapes: one axis an attribute, all alike.
     """
     error, share = noisy - expected, expected / max(float(expected.sum()), _LEAST_SUM)
-    taken: Counts = expected - (error.ndim - 1) * error.sum() * share
+    taken: Floats = expected - (error.ndim - 1) * error.sum() * share
     for axis in range(error.ndim):
         others = tuple(other for other in range(error.ndim) if other != axis)
         sums = np.maximum(share.sum(axis=others, keepdims=True), _LEAST_SUM)
@@ -101,7 +99,7 @@ def take_sums(noisy: Counts, expected: Counts) -> Counts:
     return taken
 
 
-def _draw(noisy: Counts, expected: Counts, *, variance: Counts | float, spread: Counts) -> Counts:
+def _draw(noisy: Floats, expected: Floats, *, variance: Floats | float, spread: Floats) -> Floats:
     """The posterior mean of counts of this noise `variance`, which lie around the expected ones with variance `spread`.
 
     What lies more than `OUTLIER` stddevs off is no matter of chance: its distance is its spread.
@@ -109,13 +107,13 @@ def _draw(noisy: Counts, expected: Counts, *, variance: Counts | float, spread: 
     error = noisy - expected
     square = np.square(error)
     prior = spread + np.where(square > OUTLIER**2 * variance, square, 0.0)
-    drawn: Counts = expected + error * prior / np.maximum(prior + variance, _LEAST_SUM)
+    drawn: Floats = expected + error * prior / np.maximum(prior + variance, _LEAST_SUM)
     return drawn
 
 
 def _descend(
-    noisy: Counts, expected: Counts, *, stddev: float, axes: Sequence[int], eighths: tuple[int, int]
-) -> Counts:
+    noisy: Floats, expected: Floats, *, stddev: float, axes: Sequence[int], eighths: tuple[int, int]
+) -> Floats:
     """Shares out the counts of blocks among their halves, the longest axis first, until blocks are cells.
 
     How much halves differ from what was expected is found at each width: the mean of what noise does not explain.
@@ -147,7 +145,7 @@ def _descend(
     return masses[tuple(slice(low, masses.shape[axis] - high) for axis, (low, high) in enumerate(pads))]
 
 
-def _share_out(masses: Counts, noisy: Counts, expected: Counts, cells: Counts, *, axis: int, variance: float) -> Counts:
+def _share_out(masses: Floats, noisy: Floats, expected: Floats, cells: Floats, *, axis: int, variance: float) -> Floats:
     """The counts of halves of blocks that hold `masses`. `variance`: of the noise of a cell."""
     counts, centres, sizes = (part_neighbours(part, axis) for part in (noisy, expected, cells))
     both = sizes[0] + sizes[1]
@@ -166,5 +164,5 @@ def _share_out(masses: Counts, noisy: Counts, expected: Counts, cells: Counts, *
     first = _draw(fitted, masses * share, variance=noise, spread=spread * possible)
     first = np.where(sizes[0] == 0, 0.0, np.where(sizes[1] == 0, masses, first))
     halves = np.stack((first, masses - first), axis=axis + 1)
-    shared: Counts = halves.reshape(noisy.shape)
+    shared: Floats = halves.reshape(noisy.shape)
     return shared

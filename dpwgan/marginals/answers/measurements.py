@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.array_types import AnyIntegers, Floats, Floats32, Integers
 from dpwgan.marginals.answers.answer_blocks import LargerBlock, PairBlock, Targets, ViewRows, lay_out_larger
 from dpwgan.marginals.answers.row_products import multiply_rows
 from dpwgan.marginals.answers.views import Views
@@ -19,8 +20,6 @@ from dpwgan.table.storage import cut, let_go
 if TYPE_CHECKING:
     from scipy import sparse
 
-Counts = npt.NDArray[np.float64]
-Groups = npt.NDArray[np.integer[Any]]
 
 # What attributes that are counted together may have in cells. Few more than all groups: they are in memory squared.
 _BUNDLE_CELLS = 32
@@ -32,12 +31,12 @@ class GroupedRows(NamedTuple):
     Shapes: `groups` (n, attributes); each of `cells` (n,).
     """
 
-    groups: Groups
+    groups: AnyIntegers
     layout: GroupLayout
-    cells: Mapping[int, Groups] = {}
+    cells: Mapping[int, AnyIntegers] = {}
 
 
-def count_pairs(groups: Groups, layout: GroupLayout) -> Counts:
+def count_pairs(groups: AnyIntegers, layout: GroupLayout) -> Floats:
     """Counts the records in every cell of every two-way marginal, exactly. What it gives is not released.
 
     Privacy: a record adds 1 to one cell of each marginal, under zero-out; replaced, it moves to another cell of each.
@@ -61,7 +60,7 @@ def count_pairs(groups: Groups, layout: GroupLayout) -> Counts:
     for piece in slices:
         total[piece.stop :, piece] = total[piece, piece.stop :].T
     groups_of_cells = _name_groups(bundles, layout)
-    counts_of_pairs: Counts = (groups_of_cells.T @ total) @ groups_of_cells
+    counts_of_pairs: Floats = (groups_of_cells.T @ total) @ groups_of_cells
     return counts_of_pairs
 
 
@@ -77,7 +76,7 @@ def _bundle(layout: GroupLayout) -> list[list[int]]:
     return bundles
 
 
-def _join(groups: Groups, bundle: Sequence[int], layout: GroupLayout) -> npt.NDArray[np.int64]:
+def _join(groups: AnyIntegers, bundle: Sequence[int], layout: GroupLayout) -> Integers:
     """Numbers the cells of a bundle that rows are in. Shapes: (n,)."""
     cells = groups[:, bundle[0]].astype(np.int64)
     for attribute in bundle[1:]:
@@ -105,7 +104,7 @@ def _name_groups(bundles: Sequence[Sequence[int]], layout: GroupLayout) -> "spar
     return sparse.vstack(blocks, format="csr")
 
 
-def count_marginals(groups: Groups, marginals: Sequence[Sequence[Sequence[int]]], layout: GroupLayout) -> Counts:
+def count_marginals(groups: AnyIntegers, marginals: Sequence[Sequence[Sequence[int]]], layout: GroupLayout) -> Floats:
     """Counts the records in every cell of some marginals, exactly, in one pass. What it gives is not released.
 
     Each is a list of attributes, with how many neighbouring groups are counted together.
@@ -168,8 +167,8 @@ class MeasuredMarginals:
     def __init__(self, views: Views, zeros: Zeros | None = None) -> None:
         """Marginals are of `views`. `zeros` are cells known to be empty: whatever noise says of them is left out."""
         self.views, self.zeros = views, zeros or {}
-        self._shares: dict[Marginal, npt.NDArray[np.float32]] = {}
-        self._weights: dict[Marginal, npt.NDArray[np.float32]] = {}
+        self._shares: dict[Marginal, Floats32] = {}
+        self._weights: dict[Marginal, Floats32] = {}
         # The same in the order in which it is compared; None where an answer has come since.
         self._laid_out: _Blocks | None = None
 
@@ -210,11 +209,11 @@ class MeasuredMarginals:
         self._laid_out = None
         return marginals
 
-    def get_shares(self, marginal: Marginal) -> npt.NDArray[np.float32]:
+    def get_shares(self, marginal: Marginal) -> Floats32:
         """The answer so far: the mean of all, weighted by precision."""
         return self._shares[marginal]
 
-    def get_stddevs(self, marginal: Marginal) -> Counts:
+    def get_stddevs(self, marginal: Marginal) -> Floats:
         """The stddevs of the noise of `get_shares`."""
         return 1.0 / np.sqrt(self._weights[marginal].astype(np.float64))
 

@@ -7,18 +7,15 @@ weighted, and answers, against which it is held. So all of this is post-processi
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import AnyIntegers, Floats, Floats32
 from dpwgan.marginals.answers.measurements import MeasuredMarginals
 from dpwgan.marginals.answers.views import Views
 from dpwgan.marginals.draws import weigh_rows
 from dpwgan.marginals.groups import Marginal
 from dpwgan.marginals.loss import Codes, Probabilities, Sums
-
-Floats = npt.NDArray[np.float64]
 
 # What a public row weighs over the mean, at most.
 _MOST_WEIGHT = 20.0
@@ -52,9 +49,7 @@ class PublicPrior:
     explains less than half of what answers say, it is not used at all.
     """
 
-    def __init__(
-        self, groups: npt.NDArray[np.integer[Any]], views: Views, *, one_ways: Sequence[Floats], stddev: float
-    ) -> None:
+    def __init__(self, groups: AnyIntegers, views: Views, *, one_ways: Sequence[Floats], stddev: float) -> None:
         """Shapes: `groups` (public rows, attributes); `one_ways[a]` (size of a,).
 
         Units: `stddev` is that of the noise on an answer's share.
@@ -97,7 +92,7 @@ class PublicPrior:
             return 0.0
         return float(min(1.0, product / square))
 
-    def draw_codes(self, codes: int, *, rng: np.random.Generator) -> npt.NDArray[np.float32] | None:
+    def draw_codes(self, codes: int, *, rng: np.random.Generator) -> Floats32 | None:
         """First codes near rows of the table, if it is believed. Shapes: (codes, width) logits."""
         if not self.agreement:
             return None
@@ -106,7 +101,7 @@ class PublicPrior:
         shares = np.tile((1.0 - _ROW_SHARE) * self._one_ways, (codes, 1))
         for attribute in range(self._layout.attributes):
             shares[np.arange(codes), self._layout.starts[attribute] + self._groups[rows, attribute]] += _ROW_SHARE
-        logits: npt.NDArray[np.float32] = np.log(np.maximum(shares, _LEAST_PROBABILITY)).astype(np.float32)
+        logits: Floats32 = np.log(np.maximum(shares, _LEAST_PROBABILITY)).astype(np.float32)
         return logits
 
     def count_sums(self) -> int:

@@ -6,14 +6,12 @@ know, and takes five times as long there.
 
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 from scipy.linalg import get_blas_funcs
 
-Rows = npt.NDArray[np.floating[Any]]
+from dpwgan.array_types import AnyFloats
 
 
-def multiply_rows(left: Rows, right: Rows, *, scale: float, into: Rows | None = None) -> Rows:
+def multiply_rows(left: AnyFloats, right: AnyFloats, *, scale: float, into: AnyFloats | None = None) -> AnyFloats:
     """`scale` times the product of every row of one with every row of the other.
 
     Shapes: (a, codes) and (b, codes), in C order, to (a, b), in Fortran order, as `into` has to be, which is written
@@ -22,11 +20,11 @@ def multiply_rows(left: Rows, right: Rows, *, scale: float, into: Rows | None = 
     multiply = get_blas_funcs("gemm", dtype=left.dtype)
     # BLAS has columns lie in one piece: it is given the transposed, which are that without a copy.
     where: dict[str, Any] = {} if into is None else {"c": into, "overwrite_c": 1}
-    product: Rows = multiply(scale, left.T, right.T, trans_a=1, **where)
+    product: AnyFloats = multiply(scale, left.T, right.T, trans_a=1, **where)
     return product
 
 
-def add_rows(weights: Rows, rows: Rows, *, scale: float, into: Rows) -> None:
+def add_rows(weights: AnyFloats, rows: AnyFloats, *, scale: float, into: AnyFloats) -> None:
     """Adds `scale` times sums of rows to other rows, in place.
 
     Shapes: `weights` (a, b) in either order, `rows` (b, codes) to `into` (a, codes), both in C order and of one type.

@@ -6,11 +6,9 @@ Privacy: post-processing of released counts.
 """
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import Floats
 from dpwgan.marginals.fitted_prior import Posterior, fit_odds, hold_against, mix, take_likelihoods
-
-Counts = npt.NDArray[np.float64]
 
 # What part of a row may lie beside its column, as all rows together have it.
 _BESIDE = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5)
@@ -22,7 +20,7 @@ _OWN = 0.9
 _LEAST_COUNT = 1e-9
 
 
-def draw_to_columns(noisy: Counts, expected: Counts, cells: Posterior, *, stddev: float) -> Posterior:
+def draw_to_columns(noisy: Floats, expected: Floats, cells: Posterior, *, stddev: float) -> Posterior:
     """Noisy counts of a pair, drawn to where rows, or columns, have one cell that holds nearly all of theirs.
 
     How many do is what all together say, and which of the two; where that says little counts are what `cells` are taken
@@ -34,7 +32,7 @@ def draw_to_columns(noisy: Counts, expected: Counts, cells: Posterior, *, stddev
     return max(cells, by_row, by_column, key=lambda found: float(found.evidence.sum()))
 
 
-def _draw(noisy: Counts, expected: Counts, cells: Posterior, *, stddev: float) -> Posterior:
+def _draw(noisy: Floats, expected: Floats, cells: Posterior, *, stddev: float) -> Posterior:
     """As `draw_to_columns`, of rows alone; a row's evidence is shared out among its cells."""
     expected = np.maximum(expected, _LEAST_COUNT)
     held, shares = expected.sum(axis=1, keepdims=True), expected.sum(axis=0) / expected.sum()

@@ -5,15 +5,11 @@ noise of one cell.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import AnyArray, Integers
 from dpwgan.marginals.groups import GroupLayout, Marginal
-
-Values = npt.NDArray[Any]
-Places = npt.NDArray[np.int64]
 
 WIDTHS = (1, 2, 4, 8)
 """How many neighbouring groups may be looked at as one: each a double of the one before."""
@@ -71,27 +67,27 @@ class Views(GroupLayout):
         """The attributes that a marginal of views is about."""
         return tuple(self.attribute_of[view] for view in marginal)
 
-    def join(self, cells: Values, marginal: Marginal) -> Values:
+    def join(self, cells: AnyArray, marginal: Marginal) -> AnyArray:
         """Adds up cells of a marginal's groups to those of its blocks. Shapes: one axis a view."""
         for axis, view in enumerate(marginal):
             cells = join_neighbours(cells, self.width_of[view], axis=axis)
         return cells
 
-    def part(self, blocks: Values, view: int) -> Values:
+    def part(self, blocks: AnyArray, view: int) -> AnyArray:
         """Gives each of a view's groups what its block has, along the first axis."""
         return np.repeat(blocks, self.width_of[view], axis=0)[: self.own.sizes[self.attribute_of[view]]]
 
-    def take(self, values: Values, view: int) -> Values:
+    def take(self, values: AnyArray, view: int) -> AnyArray:
         """A view's part of values that lie along the first axis as groups do."""
         return self.join(values[self.own.get_slice(self.attribute_of[view])], (view,))
 
-    def take_pair(self, matrix: Values, pair: Marginal) -> Values:
+    def take_pair(self, matrix: AnyArray, pair: Marginal) -> AnyArray:
         """A pair's part of what lies along both axes as groups do. Shapes: (width, width) of groups."""
         left, right = (self.own.get_slice(attribute) for attribute in self.find_attributes(pair))
         return self.join(matrix[left, right], pair)
 
 
-def join_neighbours(cells: Values, width: int, *, axis: int = 0) -> Values:
+def join_neighbours(cells: AnyArray, width: int, *, axis: int = 0) -> AnyArray:
     """Adds up so many neighbours along an axis, a power of 2; the last block has what is left."""
     while width > 1:
         first, second = part_neighbours(cells, axis)
@@ -100,7 +96,7 @@ def join_neighbours(cells: Values, width: int, *, axis: int = 0) -> Values:
     return cells
 
 
-def part_neighbours(cells: Values, axis: int) -> tuple[Values, Values]:
+def part_neighbours(cells: AnyArray, axis: int) -> tuple[AnyArray, AnyArray]:
     """The first and the second of each two neighbours along an axis; a last one that is alone has no second."""
     first, second = ((slice(None),) * axis + (slice(begin, None, 2),) for begin in (0, 1))
     return cells[first], cells[second]
@@ -116,12 +112,12 @@ class Look:
     def __init__(self, views: Views, attribute: int, *, before: "Look | None" = None) -> None:
         """`before`: the look at half the width; None for single groups, which are joined as they are."""
         self.width: int = 1 if before is None else 2 * before.width
-        self.others: Places = np.arange(attribute + 1, views.own.attributes) if before is None else before.others
+        self.others: Integers = np.arange(attribute + 1, views.own.attributes) if before is None else before.others
         if before is not None and not views.ordered[attribute]:
             self.others = self.others[np.array(views.ordered)[self.others]]
         self.own, self.views = views.at[self.width][attribute], np.array(views.at[self.width])[self.others]
         self._sizes = np.array(views.sizes)[self.views]
-        self.starts: Places = np.cumsum(self._sizes) - self._sizes
+        self.starts: Integers = np.cumsum(self._sizes) - self._sizes
         self._step = 1 if before is None or before.own == self.own else 2
         self._edges = self._kept = self.starts[:0]
         if before is not None and len(self.others):
@@ -133,15 +129,15 @@ class Look:
             self._edges = np.unique(np.concatenate([[0], firsts, before.starts]))
             self._kept = np.searchsorted(self._edges, firsts)
 
-    def join(self, cells: Values) -> Values:
+    def join(self, cells: AnyArray) -> AnyArray:
         """Shapes: (blocks of half the width, those of all others) to (blocks, blocks)."""
         return join_neighbours(self._join_others(cells), self._step)
 
-    def join_each(self, own: Values, others: Values) -> tuple[Values, Values]:
+    def join_each(self, own: AnyArray, others: AnyArray) -> tuple[AnyArray, AnyArray]:
         """Of the one attribute, and of the others. Shapes: (blocks of half the width,) to (blocks,) each."""
         return join_neighbours(own, self._step), self._join_others(others)
 
-    def _join_others(self, cells: Values) -> Values:
+    def _join_others(self, cells: AnyArray) -> AnyArray:
         """Joins the others' blocks, along the last axis."""
         if not len(self._kept):
             return cells

@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import Flags
 from dpwgan.marginals.groups import Marginal
 
-Flags = npt.NDArray[np.bool_]
 Zeros = Mapping[Marginal, Flags]
 """Of some marginals which cells are known to be empty. Shapes: one axis an attribute."""
 

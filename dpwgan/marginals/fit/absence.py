@@ -6,12 +6,11 @@ Privacy: made of released answers (`dpwgan.marginals.selection.absence_questions
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from dpwgan.marginals.answers.zeros import Flags, Zeros
+from dpwgan.array_types import AnyArray, Flags
+from dpwgan.marginals.answers.zeros import Zeros
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.loss import Probabilities
 from dpwgan.marginals.one_way.coarsening import Coarsening
@@ -42,7 +41,7 @@ class Absence:
     asked: int = 0
     missing: Mapping[int, Flags] = field(default_factory=dict)
 
-    def pack(self) -> dict[str, npt.NDArray[Any]]:
+    def pack(self) -> dict[str, AnyArray]:
         """All of it as arrays by name."""
         return {
             "asked": np.array(self.asked),
@@ -50,7 +49,7 @@ class Absence:
         }
 
     @classmethod
-    def unpack(cls, arrays: Mapping[str, npt.NDArray[Any]], coarsening: Coarsening) -> "Absence":
+    def unpack(cls, arrays: Mapping[str, AnyArray], coarsening: Coarsening) -> "Absence":
         """Takes what `pack` gave, for these groups."""
         sets = [tuple(arrays[name].tolist()) for name in arrays if name.startswith("set ")]
         missing = {place: flag_missing(coarsening, place) for each in sets for place in each}

@@ -5,13 +5,11 @@ the wrong years of schooling, each such cell far below the noise. All cells of a
 """
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import Flags, Floats
 from dpwgan.marginals.answers.measurements import MeasuredMarginals
-from dpwgan.marginals.answers.zeros import Flags, Zeros
+from dpwgan.marginals.answers.zeros import Zeros
 from dpwgan.marginals.loss import Probabilities
-
-Counts = npt.NDArray[np.float64]
 
 # How many stddevs of its noise a cell that holds something has at least; how many of theirs may be left of a row beside
 # all of these; and how many the rest would have, were the two attributes independent, lest nothing be told.
@@ -40,7 +38,7 @@ def find_empty(measured: MeasuredMarginals, probabilities: Probabilities, *, rec
     return {attributes: flags for attributes, flags in found.items() if flags.any()}
 
 
-def _find_in_rows(counts: Counts, stddevs: Counts, own: Counts, others: Counts) -> Flags:
+def _find_in_rows(counts: Floats, stddevs: Floats, own: Floats, others: Floats) -> Flags:
     """Cells of rows whose other cells hold all that they have. Shapes: (rows, columns); (rows,) and (columns,) sums."""
     holds = counts >= _STANDS_OUT * stddevs
     expected = np.outer(own, others) / max(others.sum(), 1.0)

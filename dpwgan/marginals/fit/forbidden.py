@@ -15,10 +15,11 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.array_types import Flags, Floats, Floats32, Integers
 from dpwgan.marginals.answers.row_products import add_rows
-from dpwgan.marginals.answers.zeros import Flags, Zeros
+from dpwgan.marginals.answers.zeros import Zeros
 from dpwgan.marginals.groups import GroupLayout, Marginal
-from dpwgan.marginals.layout import Attribute, Cells
+from dpwgan.marginals.layout import Attribute
 from dpwgan.marginals.loss import Codes, Probabilities, ReleasedLoss, Sums
 from dpwgan.marginals.one_way.coarsening import AttributeGroups, Coarsening
 from dpwgan.marginals.one_way.one_ways import OneWayPlan
@@ -125,7 +126,7 @@ def tie(coarsening: Coarsening, zeros: Zeros) -> Coarsening:
     return replace(coarsening, parts=tuple(parts))
 
 
-def _list_ties(flags: Flags, starts: Cells, width: int) -> npt.NDArray[np.float64]:
+def _list_ties(flags: Flags, starts: Integers, width: int) -> Floats:
     """For each set of groups that go with each other alone, that both sides hold as much. Shapes: (sets, width)."""
     from scipy.sparse.csgraph import connected_components  # here, because a plan needs none of it
 
@@ -139,13 +140,13 @@ def _list_ties(flags: Flags, starts: Cells, width: int) -> npt.NDArray[np.float6
     return rows[: count if count > 1 else 0]
 
 
-def find_kinds(plan: OneWayPlan, rules: Sequence[RowRule]) -> list[Cells | None]:
+def find_kinds(plan: OneWayPlan, rules: Sequence[RowRule]) -> list[Integers | None]:
     """Of each attribute, which of its codes rules do not tell apart: a number for each, or None where no rule speaks.
 
     A column that is derived speaks where it is coarse: where it has half as many cells at most.
     Privacy: public rules.
     """
-    kinds: list[Cells | None] = [None] * len(plan.attributes)
+    kinds: list[Integers | None] = [None] * len(plan.attributes)
     places = {attribute.column: place for place, attribute in enumerate(plan.attributes)}
     for rule in rules:
         if not set(rule.columns) <= places.keys():
@@ -203,7 +204,7 @@ def _is_short(attribute: Attribute) -> bool:
 def _tell(
     spans: tuple[Span, ...],
     attributes: Sequence[Attribute],
-    chosen: Sequence[Cells],
+    chosen: Sequence[Integers],
     tell: Callable[[EncodedTable], npt.NDArray[AnyTold]],
 ) -> npt.NDArray[AnyTold]:
     """What is told of each combination of the attributes' chosen cells. Shapes: flat, the last attribute's fastest."""
@@ -224,7 +225,7 @@ def _list_ends(attribute: Attribute, part: AttributeGroups, ends: tuple[float, f
     return numbers
 
 
-def _list_cells(attribute: Attribute, rule: RowRule, numbers: Sequence[float]) -> Cells:
+def _list_cells(attribute: Attribute, rule: RowRule, numbers: Sequence[float]) -> Integers:
     """Cells of an attribute that stand for all: all of them, or the codes and those at and beside the given numbers."""
     if _is_short(attribute):
         return np.arange(attribute.cells)
@@ -232,7 +233,7 @@ def _list_cells(attribute: Attribute, rule: RowRule, numbers: Sequence[float]) -
     scaled = (np.array(numbers) - minimum) / (maximum - minimum)
     levels = attribute.find_levels(scaled[(scaled >= 0) & (scaled <= 1)].astype(np.float64))
     around = np.concatenate([levels + offset for offset in (-1, 0, 1)]).clip(0, attribute.levels - 1)
-    cells: Cells = np.unique(np.append(np.arange(attribute.codes), attribute.codes + around))
+    cells: Integers = np.unique(np.append(np.arange(attribute.codes), attribute.codes + around))
     return cells
 
 
@@ -287,7 +288,7 @@ class _ForbiddenCells:
                 add_rows(empty.T, second * first[group], scale=scale, into=into[last])
 
 
-def _tell_apart(flags: Flags) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+def _tell_apart(flags: Flags) -> tuple[Floats32, Floats32]:
     """Which groups are of which kind, and what of the other attribute's kinds is forbidden beside each group.
 
     Shapes: (a, b) flags to (kinds of a, a) and (a, kinds of b).

@@ -9,14 +9,12 @@ Source: Chow and Liu 1968; McKenna, Miklau, Sheldon 2021, arXiv:2108.04978 (tree
 from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import Floats, Floats32, Integers
 from dpwgan.marginals.answers.zeros import Zeros, join
 from dpwgan.marginals.draws import SystematicDraws, weigh_rows
 from dpwgan.marginals.fit.absence import Absence
 from dpwgan.marginals.groups import Edge, GroupLayout
-
-Floats = npt.NDArray[np.float64]
 
 _LEAST_PROBABILITY = 1e-6
 # A code that is all record never learns, since a softmax at its end has no slope; one that is all distribution has
@@ -54,7 +52,7 @@ def draw_first_codes(
     rng: np.random.Generator,
     zeros: Zeros | None = None,
     absence: Absence | None = None,
-) -> npt.NDArray[np.float32]:
+) -> Floats32:
     """Draws records from the tree and gives logits near them: sharp inside the tree, soft at its leaves.
 
     Draws are systematic, so that each group gets its share of codes up to rounding. No record has a combination that is
@@ -110,12 +108,12 @@ def draw_first_codes(
 def _leave_out(
     zeros: Zeros,
     child: int,
-    values: npt.NDArray[np.int64],
-    groups: npt.NDArray[np.int64],
+    values: Integers,
+    groups: Integers,
     table: Floats,
     *,
     seen: Collection[int],
-) -> tuple[npt.NDArray[np.int64], Floats]:
+) -> tuple[Integers, Floats]:
     """The table of an attribute, and which of its rows each code draws from, without what other values rule out.
 
     Shapes: `values` (codes, attributes), `groups` (codes,), `table` (rows, size), to the like of the last two.

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.array_types import Floats32
 from dpwgan.marginals.fit.side_by_side import HALVES, share_memory, work_side_by_side
 from dpwgan.marginals.loss import Codes, Probabilities, ReleasedLoss, add_gradients, add_up, count_sums
 from dpwgan.privacy.journal import Journal
@@ -40,7 +41,7 @@ class Mixture:
       released queries by gradients); Kingma and Ba 2015, arXiv:1412.6980 (Adam).
     """
 
-    def __init__(self, sizes: Sequence[int], logits: npt.NDArray[np.float32]) -> None:
+    def __init__(self, sizes: Sequence[int], logits: Floats32) -> None:
         # In memory there is one row a group and one column a code: sums over a group's cells run along whole rows.
         # It is shared, since two processes may move some codes each.
         self._table, self._mean, self._square = (share_memory(logits.T.shape) for _ in range(3))
@@ -57,7 +58,7 @@ class Mixture:
         self._blocks = list(_cut(self._slices, most=max(1, _BLOCK_CELLS // self._table.shape[1])))
 
     @property
-    def logits(self) -> npt.NDArray[np.float32]:
+    def logits(self) -> Floats32:
         """The logits of all codes. Shapes: (codes, width)."""
         return self._table.T
 

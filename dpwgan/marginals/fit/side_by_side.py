@@ -11,10 +11,11 @@ import signal
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from dpwgan.array_types import AnyArray
 
 Work = Callable[[Sequence[int], Callable[[], None]], None]
 """What is to be done for some parts, numbered from 0, and how to wait until the other has come as far."""
@@ -25,7 +26,7 @@ HALVES = 2
 _OUT_OF_MEMORY, _FAILED = 75, 70
 
 
-def share_memory(shape: Sequence[int], dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
+def share_memory(shape: Sequence[int], dtype: npt.DTypeLike = np.float32) -> AnyArray:
     """Zeros in memory that this process has in common with those that it forks from here on."""
     cells = math.prod(shape)
     return np.frombuffer(mmap.mmap(-1, max(1, np.dtype(dtype).itemsize * cells)), dtype, cells).reshape(shape)

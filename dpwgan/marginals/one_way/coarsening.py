@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import AnyIntegers, Floats, Integers, Integers32
 from dpwgan.errors import DpwganError, InputError
 from dpwgan.marginals.answers.measurements import GroupedRows
 from dpwgan.marginals.groups import GroupLayout
@@ -21,10 +21,6 @@ from dpwgan.marginals.one_way.round_steps import RoundSteps
 from dpwgan.table.encoded import EncodedTable, Span
 from dpwgan.table.rows import Derivation
 from dpwgan.table.storage import allocate_beside, cut, let_go
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Groups = npt.NDArray[np.int32]
 
 _NUMBER_FIELDS = ("weights", "probabilities", "counts", "stddevs")
 
@@ -43,7 +39,7 @@ class AttributeGroups:
 
     cells: int
     starts: Integers
-    groups: Groups
+    groups: Integers32
     weights: Floats
     probabilities: Floats
     counts: Floats
@@ -76,15 +72,15 @@ class AttributeGroups:
         """Number of groups."""
         return len(self.probabilities)
 
-    def find_groups(self, cells: Integers) -> Groups:
+    def find_groups(self, cells: Integers) -> Integers32:
         """The group of every cell. Shapes: (n,)."""
         if len(self.starts) == self.cells:
-            found: Groups = self.groups[cells]
+            found: Integers32 = self.groups[cells]
         else:
             found = self.groups[np.searchsorted(self.starts, cells, side="right") - 1]
         return found
 
-    def draw_cells(self, groups: Groups, *, rng: np.random.Generator) -> Integers:
+    def draw_cells(self, groups: Integers32, *, rng: np.random.Generator) -> Integers:
         """Draws a cell for every group: an interval by its weight, and any of its cells alike, or by its odds.
 
         Shapes: (n,).
@@ -120,7 +116,7 @@ class AttributeGroups:
         return odds
 
     def _draw_intervals(
-        self, groups: Groups, *, order: Integers, bounds: Integers, rng: np.random.Generator
+        self, groups: Integers32, *, order: Integers, bounds: Integers, rng: np.random.Generator
     ) -> Integers:
         """Draws an interval for every group. `order` sorts intervals by group, each of which begins at its bound."""
         # One rising scale for all groups: group g holds the interval [g, g + 1).
@@ -194,7 +190,7 @@ class Coarsening:
             let_go(encoded.codes, encoded.numbers, groups)
         return groups
 
-    def to_encoded(self, groups: npt.NDArray[np.integer[Any]], *, rng: np.random.Generator) -> EncodedTable:
+    def to_encoded(self, groups: AnyIntegers, *, rng: np.random.Generator) -> EncodedTable:
         """Draws a row of the encoded table for every row of groups; `to_groups` gives the same groups back.
 
         Shapes: (n, attributes).
@@ -283,9 +279,9 @@ def _group(rows: CoarseRows, detailed: Sequence[int]) -> GroupedRows:
     return GroupedRows(coarsening.to_groups(encoded), GroupLayout(coarsening.sizes), cells)
 
 
-def _find_cells(attribute: Attribute, encoded: EncodedTable) -> npt.NDArray[np.integer[Any]]:
+def _find_cells(attribute: Attribute, encoded: EncodedTable) -> AnyIntegers:
     """The cell of every row in an attribute. They lie where rows lie. Shapes: (n,)."""
-    cells: npt.NDArray[np.integer[Any]]
+    cells: AnyIntegers
     cells = allocate_beside(encoded.codes, (encoded.records, 1), np.min_scalar_type(attribute.cells - 1))[:, 0]
     for rows in cut(encoded.records):
         cells[rows] = attribute.find_cells(encoded, rows)

@@ -6,13 +6,11 @@ Privacy: post-processing of released counts.
 import math
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import Floats
 from dpwgan.marginals.fitted_prior import RATIO, take_posterior
 from dpwgan.marginals.layout import Attribute
 from dpwgan.marginals.one_way.number_tree import NumberTree
-
-Floats = npt.NDArray[np.float64]
 
 _MANY_CODES = 32
 """Of more codes in an order it is asked whether neighbours are alike."""

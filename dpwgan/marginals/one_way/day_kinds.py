@@ -13,14 +13,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import Floats, Integers
 from dpwgan.marginals.draws import draw_by_odds
 from dpwgan.marginals.one_way.number_tree import Intervals
 from dpwgan.marginals.one_way.round_steps import match_totals
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _WEEKDAYS, _ALL_PLACES = 7, (True,) * 3
 NO_PLACES = (False,) * 3

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import Flags, Floats, Integers
 from dpwgan.errors import UsageError
 from dpwgan.marginals.one_way.coarsening import AttributeGroups, Coarsening
 from dpwgan.marginals.one_way.code_counts import find_likely
@@ -19,10 +19,6 @@ from dpwgan.marginals.one_way.number_tree import Intervals, NumberTree
 from dpwgan.marginals.one_way.one_ways import OneWays
 from dpwgan.marginals.one_way.round_steps import RoundSteps
 from dpwgan.marginals.simplex import project_on_simplex
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 MOST_CELLS = 128
 """Groups that an attribute has at most, unless the caller says otherwise."""

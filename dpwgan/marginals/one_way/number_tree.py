@@ -16,17 +16,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import AnyArray, Flags, Floats, Integers
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.table.schema import FEW_LEVELS
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 Looks = Sequence[tuple[Integers, Floats]]
 """Of intervals that cover all levels where they start, the first at 0, and their noisy counts. Shapes: (m,) each."""
 
@@ -231,7 +227,7 @@ class NumberTree:
         """
         segments = self._segments
         starts, masses = np.zeros(0, np.int64), np.zeros(0)
-        found: list[tuple[npt.NDArray[Any], ...]] = []
+        found: list[tuple[AnyArray, ...]] = []
         for height in range(len(self._scales) - 1, -1, -1):
             roots = np.flatnonzero(segments.heights == height)
             starts, masses = np.append(starts, segments.bases[roots]), np.append(masses, totals[roots])

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import Floats, Integers
 from dpwgan.errors import DpwganError
-from dpwgan.marginals.layout import Attribute, Cells, lay_out_attributes
+from dpwgan.marginals.layout import Attribute, lay_out_attributes
 from dpwgan.marginals.one_way.day_kinds import DAY_KINDS, DayKinds, estimate_days, find_day_kinds
 from dpwgan.marginals.one_way.number_tree import MOST_BLOCKS, NumberTree, count_looks, lay_out_first
 from dpwgan.marginals.one_way.round_steps import RoundSteps, choose_bands, estimate_odds, find_steps
@@ -41,9 +41,7 @@ ROUND_STEPS_LABEL = "round steps"
 _ROUND_STEPS_NOISE = 2.0
 """How many times the stddev of a look: shares of a few steps need little, and intervals should not pay for them."""
 
-Counts = npt.NDArray[np.float64]
-Starts = npt.NDArray[np.int64]
-Blocks = tuple[Starts, ...]
+Blocks = tuple[Integers, ...]
 """Of each attribute in a look, where its intervals of levels start; of one without a number, none."""
 
 
@@ -138,7 +136,7 @@ class OneWays:
     """
 
     plan: OneWayPlan
-    histograms: tuple[tuple[tuple[Starts, Counts], ...], ...]
+    histograms: tuple[tuple[tuple[Integers, Floats], ...], ...]
     stddev: float = math.nan
     odds: Mapping[int, RoundSteps | DayKinds] = field(default_factory=dict)
 
@@ -201,13 +199,13 @@ class OneWays:
             )
         return replace(self, odds={index: odds for index, odds in found.items() if odds is not None})
 
-    def get_codes(self, attribute: int) -> tuple[Counts, float]:
+    def get_codes(self, attribute: int) -> tuple[Floats, float]:
         """The noisy counts of an attribute's codes, and their stddev: the mean over its histograms.
 
         Shapes: (codes,).
         """
         histograms, codes = self.histograms[attribute], self.plan.attributes[attribute].codes
-        mean: Counts = np.mean([counts[:codes] for _, counts in histograms], axis=0)
+        mean: Floats = np.mean([counts[:codes] for _, counts in histograms], axis=0)
         return mean, self.stddev / math.sqrt(len(histograms))
 
     def get_tree(self, attribute: int) -> NumberTree:
@@ -232,7 +230,7 @@ def begin_one_ways(plan: OneWayPlan) -> OneWays:
     return OneWays(plan=plan, histograms=((),) * len(plan.attributes))
 
 
-def count_one_ways(encoded: EncodedTable, plan: OneWayPlan, look: int, blocks: Blocks) -> Counts:
+def count_one_ways(encoded: EncodedTable, plan: OneWayPlan, look: int, blocks: Blocks) -> Floats:
     """Counts the records in every cell of every histogram of a look, exactly. What it gives is not released.
 
     Privacy: L2 sensitivity as `OneWayPlan.histograms` says, whatever the blocks. The counts are whole numbers far below
@@ -251,7 +249,7 @@ def count_one_ways(encoded: EncodedTable, plan: OneWayPlan, look: int, blocks: B
     return np.concatenate(counts).astype(np.float64)
 
 
-def count_round_steps(encoded: EncodedTable, plan: OneWayPlan, bands: Blocks, alone: Blocks) -> Counts:
+def count_round_steps(encoded: EncodedTable, plan: OneWayPlan, bands: Blocks, alone: Blocks) -> Floats:
     """Counts the records of each band and round step, or kind of day, exactly, but for those whose level is `alone`.
 
     Privacy: a record adds 1 to one count of each attribute in `OneWayPlan.rounded` at most, so that zeroing it out
@@ -278,14 +276,14 @@ def _count_kinds(attribute: Attribute) -> int:
     return DAY_KINDS if attribute.has_many_days else len(attribute.round_steps)
 
 
-def _find_kinds(attribute: Attribute, levels: Cells) -> Cells:
+def _find_kinds(attribute: Attribute, levels: Integers) -> Integers:
     """Which of these each level has. Shapes: (n,)."""
     if attribute.has_many_days:
         return find_day_kinds(levels, first_day=-attribute.origin)
     return find_steps(levels, zero=attribute.zero_level, steps=attribute.round_steps)
 
 
-def find_places(attribute: Attribute, starts: Starts, cells: Cells) -> Cells:
+def find_places(attribute: Attribute, starts: Integers, cells: Integers) -> Integers:
     """Which count of a histogram each cell adds 1 to: a code to its own, a level to that of its interval.
 
     Shapes: (n,) cells to (n,). `starts`: where the histogram's intervals of levels start.
@@ -296,7 +294,7 @@ def find_places(attribute: Attribute, starts: Starts, cells: Cells) -> Cells:
     return np.searchsorted(firsts, cells, side="right") - 1
 
 
-def _count_own(encoded: EncodedTable, argument: Any, array: Counts) -> Counts:
+def _count_own(encoded: EncodedTable, argument: Any, array: Floats) -> Floats:
     """Counts a worker's own rows. The table has all public facts that the histograms are planned from."""
     blocks = np.split(array.astype(np.int64), np.cumsum(argument["sizes"])[:-1])
     return count_one_ways(encoded, plan_one_ways(encoded.spans), argument["look"], tuple(blocks))
@@ -306,7 +304,7 @@ ONE_WAYS = Sum[EncodedTable]("one-ways", _count_own)
 """`count_one_ways` of a look, whose blocks are the array."""
 
 
-def _count_own_steps(encoded: EncodedTable, argument: Any, array: Counts) -> Counts:
+def _count_own_steps(encoded: EncodedTable, argument: Any, array: Floats) -> Floats:
     parts = np.split(array.astype(np.int64), np.cumsum(argument["sizes"])[:-1])
     half = len(parts) // 2
     return count_round_steps(encoded, plan_one_ways(encoded.spans), tuple(parts[:half]), tuple(parts[half:]))

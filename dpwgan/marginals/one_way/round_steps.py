@@ -13,14 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import AnyArray, Flags, Floats, Integers
 from dpwgan.marginals.draws import draw_by_odds
 from dpwgan.marginals.one_way.number_tree import Intervals
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 _LEAST_BAND = 32.0
 """How many stddevs of its noise a band of magnitude holds at least, so that shares in it can be told."""
@@ -178,7 +174,7 @@ def _fit_odds(counts: Floats, shares: Floats, levels: Integers, *, stddev: float
     return match_totals(held, shares, grouped)[labels]
 
 
-def match_totals(held: npt.NDArray[Any], shares: Floats, levels: Integers) -> Floats:
+def match_totals(held: AnyArray, shares: Floats, levels: Integers) -> Floats:
     """The odds of levels of each kind at which all intervals together hold of each what was counted.
 
     Shapes: `held` (c,), not all 0; `shares` (m,) of intervals; `levels` (m, c), how many of each kind they have.

@@ -5,16 +5,13 @@ What chance does in drawing a table's rows is a part of its error that no budget
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import AnyIntegers, Floats32, Integers
 from dpwgan.marginals.answers.zeros import Zeros
 from dpwgan.marginals.draws import draw_by_odds
 from dpwgan.marginals.groups import GroupLayout
-
-Integers = npt.NDArray[np.int64]
 
 # Of what rows times squared attributes a sweep is made, and two at most; of so many groups pairs are counted.
 _MOST_WORK, _MOST_SWEEPS, _MOST_WIDTH = 1 << 27, 2, 2048
@@ -35,10 +32,10 @@ def count_sweeps(rows: int, *, attributes: int, width: int) -> int:
 
 
 def balance(
-    groups: npt.NDArray[np.integer[Any]],
+    groups: AnyIntegers,
     codes: Integers,
     *,
-    probabilities: npt.NDArray[np.float32],
+    probabilities: Floats32,
     sizes: Sequence[int],
     sweeps: int,
     rng: np.random.Generator,
@@ -77,7 +74,7 @@ def balance(
             groups[moved, attribute] = others[moved]
 
 
-def find_rows(groups: npt.NDArray[np.integer[Any]], empty: Zeros) -> Integers:
+def find_rows(groups: AnyIntegers, empty: Zeros) -> Integers:
     """The rows that have a pair of groups which is empty. Shapes: `groups` (n, attributes)."""
     found = np.zeros(len(groups), np.bool_)
     for (left, right), flags in empty.items():
@@ -86,8 +83,8 @@ def find_rows(groups: npt.NDArray[np.integer[Any]], empty: Zeros) -> Integers:
 
 
 def _compare(
-    places: Integers, codes: Integers, probabilities: npt.NDArray[np.float32], *, layout: GroupLayout, empty: Zeros
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    places: Integers, codes: Integers, probabilities: Floats32, *, layout: GroupLayout, empty: Zeros
+) -> tuple[Floats32, Floats32]:
     """How often each pair of groups is missing, and what the square of that costs: nothing within an attribute.
 
     Shapes: (width * width,) each, of the places of both groups.

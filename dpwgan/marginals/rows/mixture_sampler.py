@@ -4,13 +4,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import AnyArray, AnyIntegers, Flags, Floats32, Integers
 from dpwgan.errors import InputError
-from dpwgan.marginals.answers.zeros import Flags, Zeros
+from dpwgan.marginals.answers.zeros import Zeros
 from dpwgan.marginals.draws import SystematicDraws
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities
@@ -38,8 +38,8 @@ _MOST_TOGETHER = 1 << 24
 class Draft(NamedTuple):
     """Rows that are drawn as groups, not yet as cells. Shapes: `codes` (n,), that of each; `groups` (n, attributes)."""
 
-    codes: npt.NDArray[np.int64]
-    groups: npt.NDArray[np.integer[Any]]
+    codes: Integers
+    groups: AnyIntegers
 
     def split(self, sizes: Sequence[int]) -> "Iterator[Draft]":
         """Parts of so many rows, in order, which lie where they lay."""
@@ -58,7 +58,7 @@ class MixtureSampler:
     `comparisons` how their numbers compare.
     """
 
-    probabilities: npt.NDArray[np.float32]
+    probabilities: Floats32
     coarsening: Coarsening
     certificate: Certificate | None = None
     empty: Zeros = field(default_factory=dict)
@@ -114,7 +114,7 @@ class MixtureSampler:
             move_rows(groups, self.answers, sweeps=moves, rng=rng, barred=self.barred)
         return Draft(codes, groups)
 
-    def draw_cells(self, groups: npt.NDArray[np.integer[Any]], *, rng: np.random.Generator) -> EncodedTable:
+    def draw_cells(self, groups: AnyIntegers, *, rng: np.random.Generator) -> EncodedTable:
         """Draws cells of rows of groups. Shapes: (n, attributes). Privacy: post-processing."""
         encoded = self.coarsening.to_encoded(groups, rng=rng)
         self.details.redraw(encoded, self.coarsening, rng=rng)
@@ -122,22 +122,22 @@ class MixtureSampler:
         self.comparisons.redraw(encoded, self.coarsening, rng=rng, kept=self.day_lifts.dates)
         return encoded
 
-    def choose_codes(self, records: int, *, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    def choose_codes(self, records: int, *, rng: np.random.Generator) -> Integers:
         """The code of each row, in random order. Shapes: (records,)."""
         codes = len(self.probabilities)
         # Codes in a random order: where there are fewer rows than codes, each has the same chance.
         points = (np.arange(records) + rng.random()) * (codes / records)
-        chosen: npt.NDArray[np.int64] = rng.permutation(codes)[np.minimum(points.astype(np.int64), codes - 1)]
+        chosen: Integers = rng.permutation(codes)[np.minimum(points.astype(np.int64), codes - 1)]
         rng.shuffle(chosen)
         return chosen
 
-    def draw_groups(self, codes: npt.NDArray[np.int64], *, rng: np.random.Generator) -> npt.NDArray[np.integer[Any]]:
+    def draw_groups(self, codes: Integers, *, rng: np.random.Generator) -> AnyIntegers:
         """Draws a row of groups of each code. Shapes: (n,) to (n, attributes)."""
         # A few rows have fewer codes than there are.
         used, places = np.unique(codes, return_inverse=True)
         draws, probabilities = SystematicDraws(places, count=len(used)), self.probabilities[used]
         layout = GroupLayout(self.coarsening.sizes)
-        groups: npt.NDArray[np.integer[Any]]
+        groups: AnyIntegers
         groups = np.empty((len(codes), layout.attributes), np.min_scalar_type(max(layout.sizes) - 1), order="F")
         for attribute in range(layout.attributes):
             table = probabilities[:, layout.get_slice(attribute)].astype(np.float64)
@@ -206,6 +206,6 @@ class MixtureSampler:
         )
 
 
-def _read_pairs(archive: Mapping[str, npt.NDArray[Any]], kind: str) -> dict[Marginal, npt.NDArray[Any]]:
+def _read_pairs(archive: Mapping[str, AnyArray], kind: str) -> dict[Marginal, AnyArray]:
     """The file's arrays of one kind, by the pair that each is about."""
     return {(left, right): cells for _, (left, right), cells in find_arrays(archive, kind)}

@@ -5,19 +5,16 @@ A mixture has far fewer codes than such a table has rows, and steps of its fit a
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import AnyIntegers, Floats, Floats32, Integers
 from dpwgan.marginals.answers.zeros import Zeros
 from dpwgan.marginals.draws import draw_by_odds
 from dpwgan.marginals.groups import Marginal
 
-Groups = npt.NDArray[np.integer[Any]]
-Integers = npt.NDArray[np.int64]
-Cells = npt.NDArray[np.float64]
-Answers = Mapping[Marginal, npt.NDArray[np.float32]]
+Answers = Mapping[Marginal, Floats32]
 """Of pairs of attributes which share of rows each cell should have. Shapes: one axis an attribute."""
 
 # How often all answers are gone through, and at most so many comparisons of a row with an answer in all.
@@ -37,7 +34,7 @@ def count_moves(rows: int, *, answers: int) -> int:
     return min(_MOST_SWEEPS, int(_MOST_WORK / (2 * answers * rows))) if answers and rows else 0
 
 
-def move_rows(groups: Groups, answers: Answers, *, sweeps: int, rng: np.random.Generator, barred: Zeros) -> None:
+def move_rows(groups: AnyIntegers, answers: Answers, *, sweeps: int, rng: np.random.Generator, barred: Zeros) -> None:
     """Moves rows, in place, from cells of pairs that have too many to those that have too few, and are not `barred`.
 
     A row changes one of its groups, to one that an answer wants more of beside another of its groups, if all answers
@@ -73,13 +70,13 @@ class _Side(NamedTuple):
     other: int
     shape: tuple[int, ...]
     axis: int
-    wanted: Cells
-    missing: Cells
-    price: Cells
-    fee: Cells
-    grown: Cells
+    wanted: Floats
+    missing: Floats
+    price: Floats
+    fee: Floats
+    grown: Floats
 
-    def find_cells(self, own: Groups, beside: Groups) -> Integers:
+    def find_cells(self, own: AnyIntegers, beside: AnyIntegers) -> Integers:
         """Where groups lie together. Shapes: (m,) each."""
         first, second = (own, beside) if self.axis == 0 else (beside, own)
         cells = first.astype(np.int64)
@@ -87,7 +84,7 @@ class _Side(NamedTuple):
         cells += second
         return cells
 
-    def lay_out(self, cells: Cells) -> Cells:
+    def lay_out(self, cells: Floats) -> Floats:
         """The same cells as a table. Shapes: (groups beside, own groups)."""
         table = cells.reshape(self.shape)
         return table.T if self.axis == 0 else table
@@ -106,7 +103,7 @@ class _Side(NamedTuple):
 
 
 def _move(
-    groups: Groups,
+    groups: AnyIntegers,
     attribute: int,
     side: _Side,
     sides: Sequence[_Side],

@@ -16,8 +16,8 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import Floats, Integers
 from dpwgan.marginals.answers.measurements import GroupedRows
 from dpwgan.marginals.fit.absence import Absence, Set, flag_missing
 from dpwgan.marginals.one_way.coarsening import Coarsening
@@ -26,9 +26,6 @@ from dpwgan.marginals.selection.questions import Questions
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.rows import Rows, Sum
 from dpwgan.table.storage import cut
-
-Counts = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 # As many rows miss each of two columns where so many stddevs of noise explain the difference.
 _ALIKE = 2.0
@@ -53,7 +50,7 @@ class Question(NamedTuple):
         """Cells of the answer, as `_count` has them."""
         return 1 + 3 * len(self.shares)
 
-    def expect(self, records: float) -> Counts:
+    def expect(self, records: float) -> Floats:
         """What each cell would hold, were columns missing by chance. Shapes: (cells,)."""
         missing = np.array(self.shares)
         there = 1.0 - missing
@@ -95,7 +92,7 @@ def list_questions(coarsening: Coarsening, *, records: float, stddev: float) -> 
     return [each for each in questions if each.is_told(0.0, range(len(each.shares)), records=records, stddev=stddev)]
 
 
-def _count(rows: GroupedRows, flags: Sequence[tuple[int, Sequence[bool]]]) -> Counts:
+def _count(rows: GroupedRows, flags: Sequence[tuple[int, Sequence[bool]]]) -> Floats:
     """How many rows have which attributes missing, by which groups of each are `flags`.
 
     That is none, all, then each alone, then all but each; and of all other rows behind which one it changes first.
@@ -149,7 +146,7 @@ def ask_for_absence(
     return Absence(tuple(sets), asked, {place: flag_missing(coarsening, place) for each in sets for place in each})
 
 
-def _find_together(answer: Counts, question: Question, *, records: float, stddev: float) -> tuple[Set, Question | None]:
+def _find_together(answer: Floats, question: Question, *, records: float, stddev: float) -> tuple[Set, Question | None]:
     """The attributes of a question which an answer says are missing together, and what to ask of those behind them.
 
     None where noise hides it.
@@ -158,7 +155,7 @@ def _find_together(answer: Counts, question: Question, *, records: float, stddev
     alone, changing = answer[2 : 2 + 2 * width].reshape(2, -1).sum(axis=0), answer[2 + 2 * width :]
     kept = np.flatnonzero(alone <= _STANDS_OUT * math.sqrt(2.0) * stddev)
 
-    def find(kept: Integers, changing: Counts) -> Set:
+    def find(kept: Integers, changing: Floats) -> Set:
         apart = float(changing.sum() + alone[kept].sum())
         is_told = len(kept) > 1 and question.is_told(apart, kept.tolist(), records=records, stddev=stddev)
         return tuple(question.attributes[place] for place in kept) if is_told else ()

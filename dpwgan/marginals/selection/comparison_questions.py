@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from dpwgan.array_types import Floats, Floats32
 from dpwgan.marginals.layout import Attribute
 from dpwgan.marginals.one_way.coarsening import Coarsening, CoarseRows
 from dpwgan.marginals.selection.comparison_search import Search
@@ -30,9 +31,7 @@ from dpwgan.marginals.selection.comparisons import (
     SUM,
     Comparison,
     Comparisons,
-    Counts,
     Number,
-    Shares,
     Sides,
     find_gaps,
     find_groups,
@@ -82,7 +81,7 @@ def _count_groups(coarsening: Coarsening, by: int) -> int:
     return 1 if by == ALL else coarsening.sizes[by]
 
 
-def _count(rows: CoarseRows, comparisons: Sequence[Comparison]) -> Counts:
+def _count(rows: CoarseRows, comparisons: Sequence[Comparison]) -> Floats:
     """How often numbers compare each way, by another column's groups, comparison after comparison, in one vector."""
     encoded, coarsening = rows
     facts = coarsening.attributes
@@ -148,9 +147,9 @@ class _Game:
     """What was asked and answered so far: all answers, what was expected before the first, and the shares known now."""
 
     def __init__(self, drafted: CoarseRows, *, records: float, rng: np.random.Generator) -> None:
-        self.shares: dict[Comparison, Shares] = {}
-        self._answers = defaultdict[Comparison, list[Counts]](list)
-        self._before: dict[Comparison, Counts] = {}
+        self.shares: dict[Comparison, Floats32] = {}
+        self._answers = defaultdict[Comparison, list[Floats]](list)
+        self._before: dict[Comparison, Floats] = {}
         self._drafted, self._records, self._rng = drafted, records, rng
 
     def _lies_between(self, each: Comparison) -> bool:
@@ -217,7 +216,7 @@ class _Game:
             self._answers[asked].append(answer)
             self._learn(asked, expected[asked], stddev=questions.stddev)
 
-    def _learn(self, asked: Comparison, expected: Counts, *, stddev: float) -> None:
+    def _learn(self, asked: Comparison, expected: Floats, *, stddev: float) -> None:
         answers = self._answers[asked]
         mean, of_mean = np.mean(answers, axis=0), stddev / math.sqrt(len(answers))
         # Rows that keep to earlier answers say nothing of what was expected without them.

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import Floats
 from dpwgan.marginals.layout import NUMBERS, Attribute
 from dpwgan.marginals.selection.comparisons import DIFFERENCE, MOST_PARTS, PRODUCT, SUM, Number, Sides
 from dpwgan.table.schema import DAYS, WHOLE
 
-Floats = npt.NDArray[np.float64]
 Places = tuple[int, ...]
 
 # Drafted rows that numbers are held against each other in, fewer of them where there is much to be held.

@@ -7,8 +7,9 @@ import math
 
 import numpy as np
 
+from dpwgan.array_types import Floats, Floats32
 from dpwgan.marginals.answers.denoising import draw_towards
-from dpwgan.marginals.selection.comparisons import Counts, Shares, split
+from dpwgan.marginals.selection.comparisons import split
 from dpwgan.marginals.simplex import project_on_simplex
 
 # Kinds are nobody's where noise of so many stddevs explains what is counted, the smallest ones, up to such a share.
@@ -17,7 +18,7 @@ _LEAST_STDDEVS, _MOST_HIDDEN = 3.0, 0.15
 _CHANCE = 4.0
 
 
-def find_shares(noisy: Counts, expected: Counts, *, stddev: float) -> Shares:
+def find_shares(noisy: Floats, expected: Floats, *, stddev: float) -> Floats32:
     """The shares in each group, drawn towards those of all groups together where noise explains the difference.
 
     Those of all groups are drawn towards expected ones in the same way: an answer that is noise says nothing.
@@ -33,11 +34,11 @@ def find_shares(noisy: Counts, expected: Counts, *, stddev: float) -> Shares:
     centre = stay + np.outer(totals - stay.sum(axis=1), come / max(1e-9, come.sum()))
     drawn = np.maximum(_leave_chance(noisy, centre, stddev=stddev), 0.0)
     drawn[drawn.sum(axis=1) <= 0] = wanted if wanted.any() else 1.0
-    shares: Shares = (drawn / drawn.sum(axis=1, keepdims=True)).astype(np.float32)
+    shares: Floats32 = (drawn / drawn.sum(axis=1, keepdims=True)).astype(np.float32)
     return shares
 
 
-def find_parts(noisy: Counts, expected: Counts, *, stddev: float, are_of_one: bool) -> Shares:
+def find_parts(noisy: Floats, expected: Floats, *, stddev: float, are_of_one: bool) -> Floats32:
     """The shares in each group, as many of each kind told apart less finely as was expected, or all of one.
 
     Shapes: `noisy` and `expected` (groups, width).
@@ -53,11 +54,11 @@ def find_parts(noisy: Counts, expected: Counts, *, stddev: float, are_of_one: bo
     ]
     found = np.concatenate(parts, axis=1)
     found[found.sum(axis=1) <= 0] = 1.0
-    shares: Shares = (found / found.sum(axis=1, keepdims=True)).astype(np.float32)
+    shares: Floats32 = (found / found.sum(axis=1, keepdims=True)).astype(np.float32)
     return shares
 
 
-def _leave_chance(noisy: Counts, expected: Counts, *, stddev: float) -> Counts:
+def _leave_chance(noisy: Floats, expected: Floats, *, stddev: float) -> Floats:
     """Noisy counts drawn towards expected ones, the more the less of what all are off is more than chance explains."""
     errors, chance = noisy - expected, stddev**2 * (noisy.size + _CHANCE * math.sqrt(2.0 * noisy.size))
     unexplained = max(0.0, float(np.square(errors).sum()) - chance)
@@ -65,12 +66,12 @@ def _leave_chance(noisy: Counts, expected: Counts, *, stddev: float) -> Counts:
     return expected + draw_towards(errors + spread, spread, stddev=stddev) - spread
 
 
-def _hide(counts: Counts, *, total: float, least: float) -> Counts:
+def _hide(counts: Floats, *, total: float, least: float) -> Floats:
     """Counts of so many rows in all, where the smallest kinds, up to a share, are nobody's if they hold few rows."""
     most = min(total, np.maximum(counts, 0.0).sum())
     counts = project_on_simplex(counts, np.ones(len(counts)), total=max(1.0, most))
     rising = np.argsort(counts, kind="stable")
     is_hidden = (counts[rising] < least) & (np.cumsum(counts[rising]) <= _MOST_HIDDEN * counts.sum())
     counts[rising[is_hidden]] = 0.0
-    hidden: Counts = counts * (total / counts.sum())
+    hidden: Floats = counts * (total / counts.sum())
     return hidden

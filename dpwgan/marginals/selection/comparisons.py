@@ -12,19 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import AnyArray, AnyIntegers, Flags, Floats, Floats32, Integers, Integers32
 from dpwgan.marginals.layout import Attribute
 from dpwgan.marginals.named_arrays import find_arrays, name_array
 from dpwgan.marginals.one_way.coarsening import AttributeGroups, Coarsening, CoarseRows
 from dpwgan.marginals.selection.hanging import hangs_on, put_in_order
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.schema import DAYS
-
-Counts = npt.NDArray[np.float64]
-Shares = npt.NDArray[np.float32]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 MOST_PARTS = 4
 """The most numbers whose sum another one is held against."""
@@ -128,9 +123,9 @@ class Comparisons:
     compared twice, or hangs on itself by way of others. Shapes: (groups, width).
     """
 
-    shares: Mapping[Comparison, Shares] = field(default_factory=dict)
+    shares: Mapping[Comparison, Floats32] = field(default_factory=dict)
 
-    def pack(self) -> dict[str, npt.NDArray[Any]]:
+    def pack(self) -> dict[str, AnyArray]:
         """All of it as arrays by name."""
         return {
             name_array(asked.sides.how, asked.own, asked.by, *asked.others): shares
@@ -138,7 +133,7 @@ class Comparisons:
         }
 
     @classmethod
-    def unpack(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> "Comparisons":
+    def unpack(cls, arrays: Mapping[str, AnyArray]) -> "Comparisons":
         """Takes what `pack` gave, among others."""
         found = {}
         for how, (own, by, *others), shares in find_arrays(arrays, *_JOIN):
@@ -229,7 +224,7 @@ def tell_apart(gaps: Integers, scales: int) -> Integers:
     return scales + np.sign(gaps) * np.searchsorted(_BOUNDS[scales], np.abs(gaps), side="right")
 
 
-def split(table: Counts) -> list[Counts]:
+def split(table: Floats) -> list[Floats]:
     """A table of kinds as one of each kind that is told apart less finely. Shapes: (n, 2 * scales + 1)."""
     bounds = _BOUNDS[table.shape[1] // 2]
     coarser = SCALES[SCALES.index(len(bounds)) - 1]
@@ -243,7 +238,7 @@ def _find_wanted(cells: Mapping[int, Integers], asked: Comparison, facts: Sequen
     return asked.sides.join(values, facts) + (facts[asked.own].codes + facts[asked.own].origin)
 
 
-def _are_near(wanted: Integers, groups: npt.NDArray[np.int32], *, part: AttributeGroups, own: Attribute) -> Flags:
+def _are_near(wanted: Integers, groups: Integers32, *, part: AttributeGroups, own: Attribute) -> Flags:
     """Whether cells are of these groups. Shapes: (n,)."""
     legal = np.clip(wanted, own.codes, own.cells - 1)
     near: Flags = (legal == wanted) & (part.find_groups(legal) == groups)
@@ -291,7 +286,7 @@ def _settle(
     cells: Integers,
     wanted: Integers,
     by: Integers,
-    shares: Counts,
+    shares: Floats,
     *,
     part: AttributeGroups,
     own: Attribute,
@@ -358,7 +353,7 @@ def _settle(
     return settled
 
 
-def _choose_first(kinds: npt.NDArray[np.integer[Any]], most: Integers) -> Integers:
+def _choose_first(kinds: AnyIntegers, most: Integers) -> Integers:
     """The places of the first of each kind, so many at most, kind by kind. Shapes: (n,), `most` (kinds,)."""
     order = np.argsort(kinds, kind="stable")
     counts = np.bincount(kinds, minlength=len(most))

@@ -10,11 +10,10 @@ import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import AnyArray, Floats, Floats32, Integers
 from dpwgan.marginals.answers.denoising import denoise, take_sums
 from dpwgan.marginals.draws import find_lifts, trade_cells
 from dpwgan.marginals.groups import Edge
@@ -27,10 +26,6 @@ from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.rows import Rows, Sum
 from dpwgan.table.storage import cut, let_go
-
-Counts = npt.NDArray[np.float64]
-Lifts = npt.NDArray[np.float32]
-Integers = npt.NDArray[np.int64]
 
 MOST_COLUMNS = 5
 """By so many other columns the days of one date are told apart at most."""
@@ -55,19 +50,19 @@ class DayLifts:
     Shapes: (groups, DAY_KINDS).
     """
 
-    lifts: Mapping[Edge, Lifts] = field(default_factory=dict)
+    lifts: Mapping[Edge, Floats32] = field(default_factory=dict)
 
     @property
     def dates(self) -> frozenset[int]:
         """The attributes whose days are told apart."""
         return frozenset(own for own, _ in self.lifts)
 
-    def pack(self) -> dict[str, npt.NDArray[Any]]:
+    def pack(self) -> dict[str, AnyArray]:
         """All of it as arrays by name."""
         return {name_array(_KIND, *pair): lifts for pair, lifts in self.lifts.items()}
 
     @classmethod
-    def unpack(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> "DayLifts":
+    def unpack(cls, arrays: Mapping[str, AnyArray]) -> "DayLifts":
         """Takes what `pack` gave, among others."""
         return cls({(own, other): lifts for _, (own, other), lifts in find_arrays(arrays, _KIND)})
 
@@ -112,7 +107,7 @@ def _find_kinds(facts: Attribute, part: AttributeGroups, cells: Integers) -> Int
     return np.where(cells < facts.codes, DAY_KINDS, kinds)
 
 
-def _count(rows: CoarseRows, pairs: Sequence[Edge]) -> Counts:
+def _count(rows: CoarseRows, pairs: Sequence[Edge]) -> Floats:
     """How many rows of each other attribute's groups have each kind of day, pair after pair, in one vector."""
     encoded, coarsening = rows
     facts, parts, width = coarsening.attributes, coarsening.parts, DAY_KINDS + 1
@@ -195,7 +190,7 @@ def ask_for_day_lifts(
     return DayLifts(lifts)
 
 
-def _share_kinds(facts: Attribute, part: AttributeGroups) -> Counts:
+def _share_kinds(facts: Attribute, part: AttributeGroups) -> Floats:
     """The share of rows that have each kind of day. Shapes: (DAY_KINDS,). Privacy: post-processing of one-ways."""
     cells = np.arange(facts.cells)
     groups = part.find_groups(cells)
@@ -204,7 +199,7 @@ def _share_kinds(facts: Attribute, part: AttributeGroups) -> Counts:
     return found[:DAY_KINDS].astype(np.float64)
 
 
-def _lift(answer: Counts, expected: Counts, other: Attribute, *, stddev: float) -> Lifts:
+def _lift(answer: Floats, expected: Floats, other: Attribute, *, stddev: float) -> Floats32:
     """How many times as many rows as were expected an answer has, but for what noise explains."""
     means, _ = denoise(answer, expected, stddev=stddev, ordered=[other.ordered, False])
     return find_lifts(means, expected)

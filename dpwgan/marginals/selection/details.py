@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import AnyArray, Floats, Floats32, Integers
 from dpwgan.marginals.answers.denoising import draw_to_multiples
 from dpwgan.marginals.answers.measurements import GroupedRows, answer_pairs
 from dpwgan.marginals.answers.settled import draw_to_columns
@@ -30,10 +30,6 @@ from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.rows import Rows, Sum
 from dpwgan.table.storage import cut
-
-Counts = npt.NDArray[np.float64]
-Lifts = npt.NDArray[np.float32]
-Integers = npt.NDArray[np.int64]
 
 # Other columns that are held against one of many codes: those that hang together with its groups most.
 _CANDIDATES = 8
@@ -56,15 +52,15 @@ class Details:
     """
 
     codes: Mapping[int, Integers] = field(default_factory=dict)
-    lifts: Mapping[Edge, Lifts] = field(default_factory=dict)
+    lifts: Mapping[Edge, Floats32] = field(default_factory=dict)
 
-    def pack(self) -> dict[str, npt.NDArray[Any]]:
+    def pack(self) -> dict[str, AnyArray]:
         """All of it as arrays by name."""
         codes = {name_array(_CODES, attribute): codes for attribute, codes in self.codes.items()}
         return codes | {name_array(_LIFTS, *pair): lifts for pair, lifts in self.lifts.items()}
 
     @classmethod
-    def unpack(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> "Details":
+    def unpack(cls, arrays: Mapping[str, AnyArray]) -> "Details":
         """Takes what `pack` gave, among others."""
         codes = {attribute: codes for _, (attribute,), codes in find_arrays(arrays, _CODES)}
         return cls(codes, {(own, other): lifts for _, (own, other), lifts in find_arrays(arrays, _LIFTS)})
@@ -132,7 +128,7 @@ class _Categories:
         return found
 
     @functools.cached_property
-    def weights(self) -> Counts:
+    def weights(self) -> Floats:
         """Of each category its share of its group: of a group, what its other codes have."""
         own = self.part.weights[self.codes]
         rest = 1.0 - np.bincount(self.part.groups[self.codes], own, minlength=self.part.size)
@@ -158,7 +154,7 @@ def find_codes(
     return found
 
 
-def _count_details(rows: GroupedRows, argument: dict[str, Any]) -> Counts:
+def _count_details(rows: GroupedRows, argument: dict[str, Any]) -> Floats:
     """The counts of some attributes' codes by others' categories, pair after pair, in one vector."""
     sizes, groups = rows.layout.sizes, rows.groups
     of_cells = {int(place): np.array(categories) for place, categories in argument["categories"].items()}
@@ -199,12 +195,12 @@ def ask_for_details(
     Shapes: `probabilities` (codes, width).
     Source: as `QueryDiscriminator`.
     """
-    answers = defaultdict[Edge, list[Counts]](list)
+    answers = defaultdict[Edge, list[Floats]](list)
     kinds = [_Categories(part, codes.get(place)) for place, part in enumerate(coarsening.parts)]
     left = list(_list_candidates(kinds, probabilities, rows.own.layout))
     expected = {pair: records * _expect(kinds, probabilities, pair, rows.own.layout) for pair in left}
 
-    def count() -> Counts:
+    def count() -> Floats:
         named = {str(place): kinds[place].find(np.arange(kinds[place].part.cells)).tolist() for place in codes}
         return rows.sum(DETAILS, argument={"categories": named, "pairs": list(expected)})
 
@@ -220,7 +216,7 @@ def ask_for_details(
     return Details(codes, {pair: _lift(own, expected[pair], stddev=stddev) for pair, own in answers.items()})
 
 
-def _lift(answers: Sequence[Counts], expected: Counts, *, stddev: float) -> Lifts:
+def _lift(answers: Sequence[Floats], expected: Floats, *, stddev: float) -> Floats32:
     """How many times as much as was expected answers say on the mean, but for what noise explains."""
     answer, noise = np.mean(answers, axis=0), stddev / math.sqrt(len(answers))
     drawn = draw_to_columns(answer, expected, draw_to_multiples(answer, expected, stddev=noise), stddev=noise)
@@ -241,11 +237,11 @@ def _list_candidates(kinds: Sequence[_Categories], probabilities: Probabilities,
         yield from ((own, int(other)) for other in np.sort(most))
 
 
-def _expect(kinds: Sequence[_Categories], probabilities: Probabilities, pair: Edge, layout: GroupLayout) -> Counts:
+def _expect(kinds: Sequence[_Categories], probabilities: Probabilities, pair: Edge, layout: GroupLayout) -> Floats:
     """The share of rows of an attribute's codes and another's categories where groups are all that matters."""
     own, other = (kinds[at] for at in pair)
     groups = answer_pairs(probabilities, *map(layout.get_slice, pair)).astype(np.float64)
     size = own.part.size
     cells = groups[np.ix_(own.groups[size:], other.groups)]
-    expected: Counts = cells * np.outer(own.weights[size:], other.weights)
+    expected: Floats = cells * np.outer(own.weights[size:], other.weights)
     return expected

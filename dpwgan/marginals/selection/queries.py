@@ -10,16 +10,15 @@ import math
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import AnyFloats, Floats
 from dpwgan.marginals.answers.denoising import OUTLIER, SPREAD, denoise
 from dpwgan.marginals.answers.measurements import (
     MARGINALS,
     PAIRS,
-    Counts,
     GroupedRows,
     MeasuredMarginals,
     answer_marginal,
@@ -37,7 +36,7 @@ from dpwgan.privacy.release import Release
 from dpwgan.table.rows import Rows
 
 AnyMarginal = TypeVar("AnyMarginal", bound=Marginal)
-Scores = Counts | Mapping[Marginal, float]
+Scores = Floats | Mapping[Marginal, float]
 
 SELECTION_LABEL = "query selections"
 ANSWER_LABEL = "query answers"
@@ -97,14 +96,14 @@ class QueryDiscriminator:
     def __post_init__(self) -> None:
         self._layout, self._views = self.rows.own.layout, self.measured.views
         self._stddev = self.ledger.find(ANSWER_LABEL).stddev
-        self._larger: dict[Marginal, Counts] = {}
+        self._larger: dict[Marginal, Floats] = {}
 
     @functools.cached_property
-    def _pairs(self) -> Counts:
+    def _pairs(self) -> Floats:
         """All pairs, exactly. They are counted when a question needs them first, which has been charged by then."""
         return self.rows.sum(PAIRS)
 
-    def ask_for_tree(self, one_ways: Sequence[Counts], *, stddevs: Sequence[Counts], edges: int) -> list[Edge]:
+    def ask_for_tree(self, one_ways: Sequence[Floats], *, stddevs: Sequence[Floats], edges: int) -> list[Edge]:
         """Asks for one pair after another that joins two parts of the table: for so many `edges`.
 
         `one_ways[a]` are the released shares of attribute a's groups, `stddevs[a]` those of their noise, in counts: the
@@ -115,7 +114,7 @@ class QueryDiscriminator:
         independent = np.outer(shares, shares)
         variances = np.square(np.concatenate(stddevs))
 
-        def score_against(pairs: npt.NDArray[np.floating[Any]]) -> Counts:
+        def score_against(pairs: AnyFloats) -> Floats:
             return self._score_pairs(lambda left, right: pairs[left, right], one_ways=(shares, variances))
 
         score = functools.cache(functools.partial(score_against, independent))
@@ -220,9 +219,9 @@ class QueryDiscriminator:
         self,
         answer: Callable[[slice, slice], Probabilities],
         *,
-        one_ways: Sequence[npt.NDArray[np.floating[Any]]] = (),
+        one_ways: Sequence[AnyFloats] = (),
         beside: Sequence[Callable[[], None]] = (),
-    ) -> Counts:
+    ) -> Floats:
         """Scores every pair in every view, some groups of its first attribute at a time, which stay in a core's cache.
 
         Of single groups it is the score at the width at which their answer, added up, says most. `answer` gives a part
@@ -283,7 +282,7 @@ class QueryDiscriminator:
         gain = float(expect_gains(np.abs(errors), expected, stddev=self._stddev).sum())
         return gain if self._views.is_of_groups(marginal) else BLOCKS_PART * gain
 
-    def _compare(self, counts: Counts, answers: Probabilities) -> list[Counts]:
+    def _compare(self, counts: Floats, answers: Probabilities) -> list[Floats]:
         """How far answers are off, and what was expected, in counts. Shapes: all alike."""
         expected = answers.astype(np.float64)
         expected *= self.records
@@ -302,7 +301,7 @@ class QueryDiscriminator:
     def _answer(self, marginal: Marginal, expected: Probabilities) -> None:
         """Releases a marginal's counts, and draws those that noise explains towards what the generator expected."""
 
-        def count() -> Counts:
+        def count() -> Floats:
             if len(marginal) > 2:
                 return self._larger[marginal]
             return self._views.take_pair(self._pairs, marginal)
@@ -354,17 +353,17 @@ def plan_queries(
     ]
 
 
-def _explain(shares: tuple[Counts, Counts], variances: tuple[Counts, Counts]) -> Counts:
+def _explain(shares: tuple[Floats, Floats], variances: tuple[Floats, Floats]) -> Floats:
     """The errors, in counts, that noise of one-ways puts into blocks of their product. Shapes: (blocks, blocks).
 
     Of each side what its blocks have. A group's noise is the same in all cells of it.
     """
     (own, other), (of_own, of_other) = shares, variances
-    explained: Counts = np.sqrt(np.outer(of_own, np.square(other)) + np.outer(np.square(own), of_other))
+    explained: Floats = np.sqrt(np.outer(of_own, np.square(other)) + np.outer(np.square(own), of_other))
     return ONE_WAY_STDDEVS * explained
 
 
-def expect_gains(errors: Counts, expected: Counts, *, stddev: float | Counts) -> Counts:
+def expect_gains(errors: Floats, expected: Floats, *, stddev: float | Floats) -> Floats:
     """By how much an answer, drawn towards what was expected, is expected to lessen each cell's absolute error.
 
     What is left of an error is the root of two squares: the part by which `draw_towards` draws the answer back, and the
@@ -380,5 +379,5 @@ def expect_gains(errors: Counts, expected: Counts, *, stddev: float | Counts) ->
     np.square(left, out=left)
     left += np.square(np.multiply(kept, math.sqrt(2.0 / math.pi) * stddev, out=kept), out=kept)
     np.sqrt(left, out=left)
-    gains: Counts = errors - np.minimum(left, OUTLIER * stddev, out=left)
+    gains: Floats = errors - np.minimum(left, OUTLIER * stddev, out=left)
     return gains

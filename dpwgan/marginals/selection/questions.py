@@ -11,13 +11,12 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import Floats
 from dpwgan.marginals.answers.views import WIDTHS, join_neighbours
 from dpwgan.marginals.selection.queries import ANSWER_LABEL, SELECTION_LABEL, expect_gains
 from dpwgan.privacy.ledger import Ledger
 
-Counts = npt.NDArray[np.float64]
 Question = TypeVar("Question")
 
 
@@ -33,7 +32,7 @@ class Questions(Generic[Question]):
     """
 
     shapes: Mapping[Question, tuple[int, ...]]
-    count: Callable[[], Counts]
+    count: Callable[[], Floats]
     _: KW_ONLY
     ledger: Ledger
     labels: tuple[str, str] = (SELECTION_LABEL, ANSWER_LABEL)
@@ -49,16 +48,16 @@ class Questions(Generic[Question]):
         """All of them, in their order."""
         return list(self.shapes)
 
-    def split(self, flat: Counts) -> dict[Question, Counts]:
+    def split(self, flat: Floats) -> dict[Question, Floats]:
         """The table of each candidate, from a vector that has all of them one after the other."""
         pieces = np.split(flat, np.cumsum([math.prod(shape) for shape in self.shapes.values()])[:-1])
         return {one: piece.reshape(shape) for (one, shape), piece in zip(self.shapes.items(), pieces, strict=True)}
 
     @functools.cached_property
-    def _counts(self) -> dict[Question, Counts]:
+    def _counts(self) -> dict[Question, Floats]:
         return self.split(self.count())
 
-    def ask(self, expected: Mapping[Question, Counts], *, stddev: float | None = None) -> tuple[Question, Counts]:
+    def ask(self, expected: Mapping[Question, Floats], *, stddev: float | None = None) -> tuple[Question, Floats]:
         """Selects one of those of which counts are expected, and releases its counts.
 
         `stddev`: of the noise that gains are expected with, if it is not that of this answer alone.

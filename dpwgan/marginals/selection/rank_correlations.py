@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_array
 
+from dpwgan.array_types import Floats
 from dpwgan.marginals.answers.measurements import GroupedRows
 from dpwgan.marginals.answers.row_products import add_rows, multiply_rows
 from dpwgan.marginals.groups import GroupLayout
@@ -28,8 +28,6 @@ from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
 from dpwgan.table.rows import Rows, Sum
 from dpwgan.table.storage import cut, let_go
-
-Floats = npt.NDArray[np.float64]
 
 NORMS_LABEL, CORRELATIONS_LABEL = "norms of ranks", "rank correlations"
 

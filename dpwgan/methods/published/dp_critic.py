@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import Floats
 from dpwgan.critic.plan import CRITIC_LABEL, TENSORFLOW_SECONDS, TrainingDesign, plan_beside, plan_training
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.critic.settings import DpWganSettings
@@ -274,7 +274,7 @@ def release_classes(encoded: EncodedTable, frame: SmoothFrame, *, records: int, 
     return {"shares": shares / records, "centre": total * (REACH / _MEAN_PART / records)}
 
 
-def sum_classes(encoded: EncodedTable, frame: SmoothFrame) -> npt.NDArray[np.float64]:
+def sum_classes(encoded: EncodedTable, frame: SmoothFrame) -> Floats:
     """Adds up what records are: each its class, in a place of its own, and its point. What it gives is not released.
 
     Privacy: a record's part is `_SIZES_PART` in one place, and a point no longer than `_MEAN_PART` in others: at most 1

@@ -7,9 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from dpwgan.array_types import Integers
 from dpwgan.critic.plan import TENSORFLOW_SECONDS, count_weights
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.errors import UsageError
@@ -170,7 +168,7 @@ class PlainDesign:
         return {**self.game.summary(), "noise_multiplier": self.noise_multiplier}
 
 
-Steps = tuple[Callable[[npt.NDArray[np.int64]], None], Callable[[], None]]
+Steps = tuple[Callable[[Integers], None], Callable[[], None]]
 """A critic's step on row numbers, and a generator's."""
 
 
@@ -233,7 +231,7 @@ def train_plainly(
     records: int,
     batch_size: int,
     steps: int,
-    critic_step: Callable[[npt.NDArray[np.int64]], None],
+    critic_step: Callable[[Integers], None],
     generator_step: Callable[[], None] = lambda: None,
     every: int = 1,
 ) -> None:

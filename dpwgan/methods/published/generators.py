@@ -7,9 +7,9 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import tensorflow as tf
 
+from dpwgan.array_types import Floats, Floats32
 from dpwgan.critic.generators import LAST_LAYER_SCALE, apply_hidden, draw_one_hot, draw_perceptron, harden, split_spans
 from dpwgan.gaussians.projected_gaussian import ClassSampler
 from dpwgan.images.basis import CENTRE, LENGTH, CosineSpace, SmoothFrame
@@ -40,7 +40,7 @@ class LabelledImages:
         self,
         frame: SmoothFrame,
         *,
-        centre: npt.NDArray[np.float64],
+        centre: Floats,
         latent: int,
         hidden: int,
         rng: np.random.Generator,
@@ -113,7 +113,7 @@ class SmoothGenerator:
         numbers, label = tf.split(self.rows(latents, uniforms), [self.space.features, self.space.grid.classes], axis=1)
         return tf.argmax(label, axis=1, output_type=tf.int32)[:, tf.newaxis], numbers
 
-    def to_sampler(self, weights: Sequence[npt.NDArray[np.float32]]) -> SmoothSampler:
+    def to_sampler(self, weights: Sequence[Floats32]) -> SmoothSampler:
         """The sampler with these weights."""
         chances = np.exp(weights[0].astype(np.float64) - weights[0].max())
         return SmoothSampler(
@@ -175,6 +175,6 @@ class TableRefiner:
         one_hot = tf.concat([tf.one_hot(groups[:, span.source], span.width) for span in self.spans], axis=1)
         return KEPT * one_hot + apply_hidden(self.weights, one_hot) @ self.weights[-2] + self.weights[-1]
 
-    def to_sampler(self, weights: Sequence[npt.NDArray[np.float32]]) -> RefinedTable:
+    def to_sampler(self, weights: Sequence[Floats32]) -> RefinedTable:
         """The sampler with these weights."""
         return RefinedTable(prior=self._prior, weights=tuple(weights))

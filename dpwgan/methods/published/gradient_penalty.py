@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import tensorflow as tf
 
+from dpwgan.array_types import Integers
 from dpwgan.critic.critic import clip_factors
 from dpwgan.critic.device import compile_step
 from dpwgan.critic.optimizers import Adam, WeightAverage, like
@@ -121,7 +121,7 @@ class PlainPenaltyStep:
         self._adam = Adam(networks.critic_weights, learning_rate=learning_rate, memories=_MEMORIES)
         self._step = compile_step(self._trace, input_signature=[tf.TensorSpec([batch_size], tf.int64)])
 
-    def __call__(self, rows: npt.NDArray[np.int64]) -> None:
+    def __call__(self, rows: Integers) -> None:
         """Takes one critic step on the given row numbers."""
         self._step(tf.constant(rows))
 
@@ -169,7 +169,7 @@ class PrivatePenaltyStep(Kept):
         self._piece = compile_step(self._clip_piece, input_signature=[rows, there, tuple(inputs), mixing])
         self._descend = compile_step(self._move)
 
-    def __call__(self, rows: npt.NDArray[np.int64], *, learning_rate: float) -> None:
+    def __call__(self, rows: Integers, *, learning_rate: float) -> None:
         """Takes one critic step on the given row numbers, with fresh noise."""
         noise = split_like(self._steps.draw_normal_numbers(sum(self._sizes)), self._networks.critic_weights)
         sums = self.clipped_sum(rows)
@@ -180,7 +180,7 @@ class PrivatePenaltyStep(Kept):
         batch = np.float32(self._plan.expected_batch_size)
         self._descend([part / batch for part in noisy], share=tf.constant(learning_rate, tf.float32))
 
-    def clipped_sum(self, rows: npt.NDArray[np.int64]) -> list[tf.Tensor]:
+    def clipped_sum(self, rows: Integers) -> list[tf.Tensor]:
         """Limits how far one record can move the critic, then adds the records up.
 
         Privacy: as `clip_and_sum`. No noise is added here; latents and mixing are secrets of the steps.

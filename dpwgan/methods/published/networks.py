@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import tensorflow as tf
 
+from dpwgan.array_types import Floats
 from dpwgan.critic.critic import Critic
 from dpwgan.critic.generators import LatentSource, MlpGenerator
 from dpwgan.critic.rows import RowReader, write_dense
@@ -65,7 +65,7 @@ class LabelledNetworks(_Pair):
         encoded: EncodedTable,
         grid: ImageGrid,
         *,
-        shares: npt.NDArray[np.float64],
+        shares: Floats,
         latent: int,
         see: Callable[[tf.Tensor], tf.Tensor],
         **pair: Any,
@@ -107,7 +107,7 @@ class ImageNetworks(LabelledNetworks):
         encoded: EncodedTable,
         grid: ImageGrid,
         *,
-        shares: npt.NDArray[np.float64],
+        shares: Floats,
         latent: int,
         rng: np.random.Generator,
         **critic: Any,
@@ -161,8 +161,8 @@ class PointNetworks(LabelledNetworks):
         encoded: EncodedTable,
         frame: SmoothFrame,
         *,
-        shares: npt.NDArray[np.float64],
-        centre: npt.NDArray[np.float64],
+        shares: Floats,
+        centre: Floats,
         latent: int,
         hidden: int,
         rng: np.random.Generator,

@@ -4,20 +4,16 @@ No sum needs more of the rows than a block: where they lie on disk, they stay th
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse, special
 
+from dpwgan.array_types import AnyIntegers, Floats
 from dpwgan.errors import DpwganError
 from dpwgan.marginals.answers.measurements import GroupedRows
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.table.rows import Derivation, Sum
 from dpwgan.table.storage import allocate_beside, cut, let_go
-
-FloatArray = npt.NDArray[np.float64]
-GroupArray = npt.NDArray[np.integer[Any]]
 
 # Cells of rows that are written as one-hot at a time: 3 MB, which a processor's cache holds between two products.
 _BLOCK_CELLS = 1 << 18
@@ -31,11 +27,11 @@ class OneHotRows:
     Shapes: `groups` (n, d), which may be mapped from a file; vectors (W + 1,), the bias last.
     """
 
-    def __init__(self, groups: GroupArray, sizes: Sequence[int]) -> None:
+    def __init__(self, groups: AnyIntegers, sizes: Sequence[int]) -> None:
         self._groups, self.sizes = groups, tuple(sizes)
-        self._curvature: FloatArray | None = None
+        self._curvature: Floats | None = None
 
-    def sum_slopes(self, weights: FloatArray) -> FloatArray:
+    def sum_slopes(self, weights: Floats) -> Floats:
         """Adds up s x, where s = sigmoid(-w.x) is the slope of a row's logistic loss ln(1 + e^(-w.x)).
 
         Keeps each row's curvature s (1 - s) where the rows lie, for `multiply_curvature`.
@@ -50,7 +46,7 @@ class OneHotRows:
             _add_rows(block, slopes, into=total)
         return total
 
-    def multiply_curvature(self, direction: FloatArray) -> FloatArray:
+    def multiply_curvature(self, direction: Floats) -> Floats:
         """Adds up s (1 - s) (x.p) x for a direction p, at the weights that `sum_slopes` was last given.
 
         Raises: DpwganError, an internal error, if there were none yet.
@@ -63,12 +59,12 @@ class OneHotRows:
             let_go(self._curvature)
         return total
 
-    def sum_scores(self, weights: FloatArray, *, middle: float) -> FloatArray:
+    def sum_scores(self, weights: Floats, *, middle: float) -> Floats:
         """Adds up f_w(x) - middle. Shapes: the result (1,)."""
         scores = (special.expit(_multiply(block, weights)) for _, block in self._cut())
         return np.array([sum(float(np.sum(part - middle)) for part in scores)])
 
-    def count_groups(self) -> FloatArray:
+    def count_groups(self) -> Floats:
         """Counts the rows in each group. Shapes: the result (W,)."""
         total = np.zeros(sum(self.sizes))
         for _, block in self._cut():
@@ -97,13 +93,13 @@ SCORES = Sum[OneHotRows]("one-layer scores", lambda rows, middle, weights: rows.
 GROUP_COUNTS = Sum[OneHotRows]("one-layer counts", lambda rows, argument, array: rows.count_groups())
 
 
-def _multiply(block: sparse.csr_matrix, vector: FloatArray) -> FloatArray:
+def _multiply(block: sparse.csr_matrix, vector: Floats) -> Floats:
     """X.v for every row of a block."""
-    products: FloatArray = block @ vector[:-1] + vector[-1]
+    products: Floats = block @ vector[:-1] + vector[-1]
     return products
 
 
-def _add_rows(block: sparse.csr_matrix, shares: FloatArray, *, into: FloatArray) -> None:
+def _add_rows(block: sparse.csr_matrix, shares: Floats, *, into: Floats) -> None:
     """Adds every row of a block, times its share."""
     into[:-1] += block.T @ shares
     into[-1] += shares.sum()

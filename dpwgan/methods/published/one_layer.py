@@ -61,27 +61,18 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse, special
 
+from dpwgan.array_types import AnyFloats, Floats
 from dpwgan.errors import PrivacyError
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.loss import Codes, Probabilities, Sums
-from dpwgan.methods.published.one_hot_rows import (
-    CURVATURE,
-    GROUP_COUNTS,
-    SCORES,
-    SLOPES,
-    FloatArray,
-    OneHotRows,
-)
+from dpwgan.methods.published.one_hot_rows import CURVATURE, GROUP_COUNTS, SCORES, SLOPES, OneHotRows
 from dpwgan.privacy.certificate import bound_worst_error, gaussian_slack
 from dpwgan.privacy.events import Gaussian
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Noisy, Release
 from dpwgan.table.rows import Rows
-
-ProbabilityArray = npt.NDArray[np.floating[Any]]
 
 WEIGHTS_LABEL, ANSWER_LABEL, CERTIFICATE_LABEL = "one-layer weights", "one-layer answer", "one-layer certificate"
 
@@ -106,9 +97,7 @@ _ROUNDING = 1e-9
 """What sensitivities are raised by: more than the rounding of the sums that they bound."""
 
 
-def train_one_layer(
-    real: Rows[OneHotRows], synthetic: ProbabilityArray, *, regularization: float, ledger: Ledger
-) -> FloatArray:
+def train_one_layer(real: Rows[OneHotRows], synthetic: AnyFloats, *, regularization: float, ledger: Ledger) -> Floats:
     """Releases the weights of the one-layer network that best tells real rows from synthetic ones.
 
     Privacy: output perturbation, with the sensitivity of the module's Theorem 1 under zero-out and its factor under
@@ -158,7 +147,7 @@ class OneLayerTerm:
     Units: `target` is the released mean of f_w over the real rows, `stddev` that of its noise.
     """
 
-    weights: FloatArray
+    weights: Floats
     sizes: tuple[int, ...]
     target: float
     stddev: float
@@ -179,7 +168,7 @@ class OneLayerTerm:
         into += (codes.share * codes.rows.shape[1] * factor) * by_probability.T
 
 
-def measure_one_layer(real: Rows[OneHotRows], weights: FloatArray, *, ledger: Ledger) -> OneLayerTerm:
+def measure_one_layer(real: Rows[OneHotRows], weights: Floats, *, ledger: Ledger) -> OneLayerTerm:
     """Releases the mean of f_w over the real rows.
 
     Privacy: with released weights, f_w lies between two public numbers, those of the least and the largest weight of
@@ -216,7 +205,7 @@ def bound_gain(distance: Noisy, *, attributes: int, radius: float, failure_proba
     return min(radius / 4 * farthest, math.log(2))
 
 
-def measure_distance(real: Rows[OneHotRows], synthetic: ProbabilityArray, *, ledger: Ledger) -> Noisy:
+def measure_distance(real: Rows[OneHotRows], synthetic: AnyFloats, *, ledger: Ledger) -> Noisy:
     """Releases the distance between the one-way fractions of the real rows and of an output that is final.
 
     Privacy: one number, which zeroing out a record moves by at most sqrt(d)/n, and replacing it by sqrt(2) times that.
@@ -226,7 +215,7 @@ def measure_distance(real: Rows[OneHotRows], synthetic: ProbabilityArray, *, led
     fake = _design(synthetic, sizes=real.own.sizes)
     generated = fake.T @ np.full(fake.shape[0], 1 / fake.shape[0])
 
-    def measure() -> FloatArray:
+    def measure() -> Floats:
         return np.array([np.linalg.norm(real.sum(GROUP_COUNTS) / real.records - generated[:-1])])
 
     return ledger.release(CERTIFICATE_LABEL, measure)
@@ -279,9 +268,7 @@ def _gradient_tolerance(*, records: int, synthetic_rows: int, attributes: int, r
     return float(lipschitz * (_SLACK_SHARE / 2 / records + 8 * roundings * _UNIT_ROUNDOFF))
 
 
-def _minimise(
-    real: Rows[OneHotRows], fake: sparse.csr_matrix, *, regularization: float, tolerance: float
-) -> FloatArray:
+def _minimise(real: Rows[OneHotRows], fake: sparse.csr_matrix, *, regularization: float, tolerance: float) -> Floats:
     """Finds weights where the gradient of J is at most `tolerance` long, by the module's Theorem 2.
 
     No W x W matrix is formed: a product with the Hessian costs four sparse products, and one pass over the real rows.
@@ -324,8 +311,8 @@ def _damping(reach: float) -> float:
 
 
 def _score_and_gradient(
-    probabilities: ProbabilityArray, *, weights: FloatArray, sizes: tuple[int, ...], slopes: bool = True
-) -> tuple[float, FloatArray]:
+    probabilities: AnyFloats, *, weights: Floats, sizes: tuple[int, ...], slopes: bool = True
+) -> tuple[float, Floats]:
     """Computes the mean of f_w over a mixture of equally likely codes, each drawing every attribute by itself.
 
     Without `slopes` the gradient is not looked at, and is 0.
@@ -349,14 +336,14 @@ def _score_and_gradient(
 
 
 def _add_up_points(
-    codes: FloatArray,
+    codes: Floats,
     *,
-    kernel: FloatArray,
+    kernel: Floats,
     bias: float,
     sizes: tuple[int, ...],
-    points: FloatArray,
+    points: Floats,
     step: float,
-    gradient: FloatArray | None,
+    gradient: Floats | None,
 ) -> float:
     """Adds up the sum of Theorem 4 for some codes, writes its derivatives to `gradient`, and gives the scores' sum."""
     layout = GroupLayout(sizes)
@@ -377,7 +364,7 @@ def _add_up_points(
     return float(np.sum(0.5 + step / (2 * math.pi) * means + before.imag.sum(axis=1)))
 
 
-def _sum_range(weights: FloatArray, *, sizes: tuple[int, ...]) -> tuple[float, float]:
+def _sum_range(weights: Floats, *, sizes: tuple[int, ...]) -> tuple[float, float]:
     """The least and the largest w.x + b that any row could have."""
     starts = GroupLayout(sizes).starts
     low = weights[-1] + np.minimum.reduceat(weights[:-1], starts).sum()
@@ -385,7 +372,7 @@ def _sum_range(weights: FloatArray, *, sizes: tuple[int, ...]) -> tuple[float, f
     return float(low), float(high)
 
 
-def _design(synthetic: ProbabilityArray, *, sizes: tuple[int, ...]) -> sparse.csr_matrix:
+def _design(synthetic: AnyFloats, *, sizes: tuple[int, ...]) -> sparse.csr_matrix:
     """Writes probabilities of synthetic rows as a sparse table, with a column of ones at its end."""
     dense = np.array(synthetic, dtype=np.float64)
     sums = np.add.reduceat(dense, GroupLayout(sizes).starts, axis=1)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import Floats32
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.critic.weights import take_weights
@@ -179,7 +179,7 @@ def fit_published(plan: PublishedDesign, run: Run) -> MlpSampler | ConvSampler:
 
 def train_published_table(
     encoded: EncodedTable, plan: PublishedDesign, run: Run, *, generator: Any, latents: Any
-) -> tuple[npt.NDArray[np.float32], ...]:
+) -> tuple[Floats32, ...]:
     """Trains a generator against a perceptron, and gives its weights. Each step is noted before it reads rows."""
     from dpwgan.methods.published.discriminators import NoisyDiscriminator
     from dpwgan.methods.published.networks import TableNetworks
@@ -194,7 +194,7 @@ def train_published_table(
     return _train(networks, plan, run)
 
 
-def _train(networks: Networks, plan: PublishedDesign, run: Run) -> tuple[npt.NDArray[np.float32], ...]:
+def _train(networks: Networks, plan: PublishedDesign, run: Run) -> tuple[Floats32, ...]:
     from dpwgan.methods.published.published_steps import PublishedSteps
 
     steps = PublishedSteps(

@@ -1,9 +1,9 @@
 """Steps as published, with noise in the wrong place. NOT PRIVATE: discriminators read rows as they are."""
 
 import numpy as np
-import numpy.typing as npt
 import tensorflow as tf
 
+from dpwgan.array_types import Integers
 from dpwgan.critic.device import compile_step
 from dpwgan.critic.optimizers import Adam
 from dpwgan.critic.private_step import count_entries, flatten, split_like
@@ -45,7 +45,7 @@ class PublishedSteps:
         self._sizes = count_entries(networks.generator_weights)
         self._step = compile_step(self._trace)
 
-    def __call__(self, rows: npt.NDArray[np.int64]) -> None:
+    def __call__(self, rows: Integers) -> None:
         """Takes both steps, with the rows of the given numbers."""
         noise = self._noise_rng.standard_normal(sum(self._sizes), dtype=np.float32)
         self._step(tf.constant(rows), tf.constant(noise * self._stddev))

@@ -5,21 +5,19 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import AnyFloats, AnyIntegers, Floats32, Integers32
 from dpwgan.critic.sampler import apply_hidden, draw_categories
 from dpwgan.errors import InputError
 from dpwgan.gaussians.projected_gaussian import ClassSampler
 from dpwgan.images.basis import CENTRE, CosineSpace, SmoothFrame
-from dpwgan.images.sampler import ImageSampler, Labels, Pixels
+from dpwgan.images.sampler import ImageSampler
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.saved import read_weights, reading_saved
 from dpwgan.table.storage import cut_sizes
-
-Floats = npt.NDArray[np.float32]
 
 STRIDE = 2
 GROUPS = 4
@@ -34,14 +32,14 @@ class _NetworkSampler(ImageSampler):
 
     first: ClassVar[int] = 0
 
-    def draw_images(self, latents: Floats, labels: Floats) -> Pixels:
+    def draw_images(self, latents: Floats32, labels: Floats32) -> AnyFloats:
         """Draws the pictures of latents and labels.
 
         Shapes: (b, latent), one-hot (b, classes) to (b, pixels), in [0, 1].
         """
         raise NotImplementedError
 
-    def _draw(self, labels: Labels, *, rng: np.random.Generator) -> Pixels:
+    def _draw(self, labels: AnyIntegers, *, rng: np.random.Generator) -> AnyFloats:
         classes = self.grid.classes
         latents = rng.standard_normal((len(labels), len(self.weights[self.first]) - classes), dtype=np.float32)
         return self.draw_images(latents, np.eye(classes, dtype=np.float32)[labels])
@@ -54,7 +52,7 @@ class ConvSampler(_NetworkSampler):
     file = "convolutions"
     rows_at_once = 1_024
 
-    def draw_images(self, latents: Floats, labels: Floats) -> Pixels:
+    def draw_images(self, latents: Floats32, labels: Floats32) -> AnyFloats:
         """Does what `ConvGenerator.generate` does."""
         dense, bias, *hidden, last_bias = self.weights
         sizes = halve_sides(self.grid.shape, times=len(hidden[::3]))
@@ -63,7 +61,7 @@ class ConvSampler(_NetworkSampler):
         for size, scale, offset, kernel in zip(sizes[1:], hidden[::3], hidden[1::3], hidden[2::3], strict=True):
             activation = np.maximum(_normalise(activation) * scale + offset, 0.0)
             activation = _convolve_transposed(activation, kernel, size=size)
-        pixels: Pixels = 0.5 + 0.5 * np.tanh(0.5 * (activation + last_bias))
+        pixels: AnyFloats = 0.5 + 0.5 * np.tanh(0.5 * (activation + last_bias))
         return pixels.reshape(len(latents), -1)
 
     def _fits(self) -> bool:
@@ -82,7 +80,7 @@ class LabelledSampler(_NetworkSampler):
         """The pictures that its own are sums of."""
         return SmoothFrame(grid=self.grid, dimension=self.dimension)
 
-    def draw_images(self, latents: Floats, labels: Floats) -> Pixels:
+    def draw_images(self, latents: Floats32, labels: Floats32) -> AnyFloats:
         """Draws the pictures that `LabelledImages` gives points of."""
         hidden = apply_hidden(self.weights, np.concatenate([latents, labels], axis=1))
         points = hidden @ self.weights[-2] + self.weights[-1]
@@ -104,7 +102,7 @@ class SmoothSampler(_NetworkSampler):
         """The pictures that its own are sums of."""
         return CosineSpace(grid=self.grid, most=self.dimension)
 
-    def draw_images(self, latents: Floats, labels: Floats) -> Pixels:
+    def draw_images(self, latents: Floats32, labels: Floats32) -> AnyFloats:
         """Draws the pictures that `SmoothGenerator` gives points of."""
         space, activation = self.space, apply_hidden(self.weights[1:], np.concatenate([latents, labels], axis=1))
         pixels = ((activation @ self.weights[-2] + self.weights[-1]) * space.amplitudes) @ space.basis.pictures
@@ -116,7 +114,7 @@ class SmoothSampler(_NetworkSampler):
                 pixels[rows] += self.prior.place(label, latents[rows])
         return np.clip(pixels, 0.0, 1.0)
 
-    def _draw_labels(self, records: int, *, rng: np.random.Generator) -> Labels:
+    def _draw_labels(self, records: int, *, rng: np.random.Generator) -> AnyIntegers:
         return draw_categories(np.repeat(self.weights[0][np.newaxis], records, axis=0), head="softmax", rng=rng)
 
     def _fits(self) -> bool:
@@ -135,16 +133,16 @@ def halve_sides(image: tuple[int, int, int], *, times: int) -> list[tuple[int, i
     return sizes
 
 
-def _normalise(activation: Pixels) -> Pixels:
+def _normalise(activation: AnyFloats) -> AnyFloats:
     batch, height, width, channels = activation.shape
     grouped = activation.reshape(batch, height * width, GROUPS, channels // GROUPS)
     mean = grouped.mean(axis=(1, 3), keepdims=True)
     variance = np.square(grouped - mean).mean(axis=(1, 3), keepdims=True)
-    normed: Pixels = ((grouped - mean) / np.sqrt(variance + np.float32(NORM_FLOOR))).reshape(activation.shape)
+    normed: AnyFloats = ((grouped - mean) / np.sqrt(variance + np.float32(NORM_FLOOR))).reshape(activation.shape)
     return normed
 
 
-def _convolve_transposed(activation: Pixels, kernel: Pixels, *, size: tuple[int, int]) -> Pixels:
+def _convolve_transposed(activation: AnyFloats, kernel: AnyFloats, *, size: tuple[int, int]) -> AnyFloats:
     """Spreads each place over a square of the result, then cuts that to size, evenly on both sides.
 
     Shapes: (b, h, w, inputs) and (k, k, outputs, inputs) to (b, *size, outputs).
@@ -184,7 +182,7 @@ class RefinedTable:
     """A discriminator's course certifies nothing."""
 
     prior: ClassSampler
-    weights: tuple[Floats, ...]
+    weights: tuple[Floats32, ...]
 
     def sample(self, records: int, *, rng: np.random.Generator) -> Iterator[EncodedTable]:
         """Draws rows in chunks. Privacy: post-processing of what was released; free, however often."""
@@ -193,14 +191,14 @@ class RefinedTable:
             groups = self.refine(draw_groups(self.prior, size, rng=rng))
             yield model.coarsening.to_encoded(groups, rng=rng)
 
-    def refine(self, groups: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int32]:
+    def refine(self, groups: AnyIntegers) -> Integers32:
         """The groups of the largest logits. Shapes: (n, columns) to the same."""
         ends = np.cumsum([0, *self.prior.models[0].coarsening.sizes])
         one_hot = np.zeros((len(groups), ends[-1]), np.float32)
         np.put_along_axis(one_hot, groups.astype(np.int64) + ends[:-1], np.float32(1.0), axis=1)
         logits = KEPT * one_hot + apply_hidden(self.weights, one_hot) @ self.weights[-2] + self.weights[-1]
         pieces = [np.argmax(logits[:, first:last], axis=1) for first, last in itertools.pairwise(ends)]
-        refined: npt.NDArray[np.int32] = np.stack(pieces, axis=1).astype(np.int32)
+        refined: Integers32 = np.stack(pieces, axis=1).astype(np.int32)
         return refined
 
     def save(self, directory: Path) -> None:
@@ -220,7 +218,7 @@ class RefinedTable:
         return model
 
 
-def draw_groups(prior: ClassSampler, records: int, *, rng: np.random.Generator) -> npt.NDArray[np.int32]:
+def draw_groups(prior: ClassSampler, records: int, *, rng: np.random.Generator) -> Integers32:
     """Draws rows of groups from a prior without classes. Shapes: (records, columns)."""
     model = prior.models[0]
     return model.to_groups(model.draw_points(records, rng=rng))

@@ -38,15 +38,13 @@ falls with more noise and rises with more steps, so the minimum does.
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import scipy
 from scipy import special
 
+from dpwgan.array_types import Floats
 from dpwgan.privacy.accountants.accountant import Accountant, ComposedCharge, loss_range
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import ExponentialSelection, Gaussian, PoissonGaussian
-
-FloatArray = npt.NDArray[np.float64]
 
 # The parts of delta that may go to d', from almost nothing to almost all, evenly in the log of the odds.
 _SPLIT = 1 / (1 + np.exp(-np.linspace(-16, 16, 321)))
@@ -97,26 +95,26 @@ class AmortizedAccountant(Accountant):
         return float(min(np.min(everything[0]), np.min(_compose_strongly(everything, log_slack)), np.min(apart)))
 
 
-def _sum_acts(epsilon: FloatArray, count: int) -> FloatArray:
+def _sum_acts(epsilon: Floats, count: int) -> Floats:
     """What acts whose loss lies between -epsilon and epsilon add to the sums."""
     return np.array([count * epsilon, count * epsilon**2, count * epsilon * np.expm1(epsilon)])
 
 
-def _sum_selections(length: float, count: int) -> FloatArray:
+def _sum_selections(length: float, count: int) -> Floats:
     """The same of selections whose loss lies in an interval of that length: the module's paragraph on selections."""
     return np.array([[count * length], [count * length**2 / 4], [count * min(length**2 / 8, length)]])
 
 
-def _compose_strongly(sums: FloatArray, log_slack: FloatArray) -> FloatArray:
+def _compose_strongly(sums: Floats, log_slack: Floats) -> Floats:
     """The bound of strong composition where d' is above 0."""
     _, squares, drift = sums[:, :-1]
-    result: FloatArray = np.sqrt(2 * log_slack * squares) + drift
+    result: Floats = np.sqrt(2 * log_slack * squares) + drift
     return result
 
 
 def _act_epsilon(
-    event: PoissonGaussian | Gaussian, act_delta: FloatArray, neighboring_relation: NeighboringRelation
-) -> FloatArray:
+    event: PoissonGaussian | Gaussian, act_delta: Floats, neighboring_relation: NeighboringRelation
+) -> Floats:
     """Bounds the epsilon of one act at each `act_delta`: steps (1) and (2) of the module's proof."""
     noise_multiplier = event.noise_multiplier / event.get_factor(neighboring_relation)
     if isinstance(event, Gaussian):
@@ -126,7 +124,7 @@ def _act_epsilon(
     return amplified_epsilon(full, sampling_probability=q)
 
 
-def amplified_epsilon(epsilon: FloatArray, *, sampling_probability: float) -> FloatArray:
+def amplified_epsilon(epsilon: Floats, *, sampling_probability: float) -> Floats:
     """Computes ln(1 + q (e^epsilon - 1)), rounded upwards, without overflow.
 
     Source: Balle, Barthe, Gaboardi 2018, arXiv:1807.01647, Theorem 8.
@@ -138,7 +136,7 @@ def amplified_epsilon(epsilon: FloatArray, *, sampling_probability: float) -> Fl
     return np.where(epsilon > 30.0, large, small) * (1 + 1e-13)
 
 
-def gaussian_delta(epsilon: FloatArray, *, noise_multiplier: float) -> FloatArray:
+def gaussian_delta(epsilon: Floats, *, noise_multiplier: float) -> Floats:
     """Computes the delta of one Gaussian release at each epsilon, from above.
 
     It is Phi(1/(2s) - e s) - e^e Phi(-1/(2s) - e s).
@@ -150,23 +148,23 @@ def gaussian_delta(epsilon: FloatArray, *, noise_multiplier: float) -> FloatArra
     return _delta_of_tails(epsilon, log_upper, log_lower)
 
 
-def _log_tails(epsilon: FloatArray, *, noise_multiplier: float) -> tuple[FloatArray, FloatArray]:
+def _log_tails(epsilon: Floats, *, noise_multiplier: float) -> tuple[Floats, Floats]:
     s = noise_multiplier
     return special.log_ndtr(1 / (2 * s) - epsilon * s), special.log_ndtr(-1 / (2 * s) - epsilon * s)
 
 
-def _delta_of_tails(epsilon: FloatArray, log_upper: FloatArray, log_lower: FloatArray) -> FloatArray:
+def _delta_of_tails(epsilon: Floats, log_upper: Floats, log_lower: Floats) -> Floats:
     # With next to no noise the rounding that is added back passes any number: delta is then bounded by infinity, from
     # above as promised. At an infinite epsilon the logarithms' difference is not a number, which no caller takes for
     # small enough.
     with np.errstate(over="ignore", invalid="ignore"):
         rounding = _LOG_ROUNDING * (1 + epsilon + np.abs(log_upper) + np.abs(log_lower))
         difference = np.minimum(epsilon + log_lower - log_upper, 0.0) - rounding
-        result: FloatArray = np.exp(log_upper + rounding) * -np.expm1(difference)
+        result: Floats = np.exp(log_upper + rounding) * -np.expm1(difference)
     return result
 
 
-def gaussian_epsilon(delta: FloatArray, *, noise_multiplier: float) -> FloatArray:
+def gaussian_epsilon(delta: Floats, *, noise_multiplier: float) -> Floats:
     """Computes an epsilon, at most a hair above the least one, at which one Gaussian release keeps each delta.
 
     Privacy: the answer's own delta, computed from above, is small enough, wherever the search stops.

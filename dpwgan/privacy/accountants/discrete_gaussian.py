@@ -44,8 +44,8 @@ import math
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from dpwgan.array_types import Floats
 from dpwgan.privacy.events import DiscreteGaussian, Gaussian
 
 _TERMS = 40
@@ -79,7 +79,7 @@ def _gaussian_noise(stddev: float, *, moved: int) -> tuple[float, float]:
     return math.sqrt(variance - rounding) / moved, cost
 
 
-def _log_spread(h: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _log_spread(h: Floats) -> Floats:
     """Computes the theorem's r(h)."""
     odd = np.arange(1, 2 * _TERMS, 2)
     with np.errstate(under="ignore"):

@@ -5,16 +5,14 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 import scipy
 from scipy import special
 
+from dpwgan.array_types import Floats
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.accountants.accountant import Accountant, ComposedCharge, ComposedEvent, loss_range
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import DiscreteGaussian, ExponentialSelection, Gaussian, PoissonGaussian
-
-FloatArray = npt.NDArray[np.float64]
 
 # Tenths of an order below 11, then whole orders, then powers of two: the best order lies near
 # 1 + 2 ln(1/delta)/epsilon, so the largest ones serve an epsilon of a few thousandths.
@@ -61,7 +59,7 @@ def replace_one_by_group(charges: Sequence[ComposedCharge], *, delta: float) -> 
     return _group_epsilon(_total_divergences(charges, NeighboringRelation.ZERO_OUT), delta=delta)
 
 
-def epsilon_from_divergences(divergences: FloatArray, *, delta: float) -> float:
+def epsilon_from_divergences(divergences: Floats, *, delta: float) -> float:
     """Turns Renyi divergences, one for each of `ORDERS`, into the smallest epsilon that they prove at `delta`.
 
     Privacy: for every order a: epsilon = D_a + ln(1 - 1/a) - ln(delta a)/(a - 1). And if the divergence, which is at
@@ -76,7 +74,7 @@ def epsilon_from_divergences(divergences: FloatArray, *, delta: float) -> float:
     return max(0.0, float(np.min(epsilons)))
 
 
-def delta_from_divergences(divergences: FloatArray, *, epsilon: float) -> float:
+def delta_from_divergences(divergences: Floats, *, epsilon: float) -> float:
     """Turns Renyi divergences, one for each of `ORDERS`, into the smallest delta that they prove at `epsilon`.
 
     Source: Canonne, Kamath, Steinke 2020, arXiv:2004.00010, Proposition 12.
@@ -88,7 +86,7 @@ def delta_from_divergences(divergences: FloatArray, *, epsilon: float) -> float:
     return min(1.0, by_order, by_total_variation)
 
 
-def _group_epsilon(divergences: FloatArray, *, delta: float) -> float:
+def _group_epsilon(divergences: Floats, *, delta: float) -> float:
     """Bounds epsilon for one replaced record by group privacy for two: (2 e, (1 + e^e) d) from (e, d).
 
     Every e with (1 + e^e) d(e) <= delta is valid, so the bisection may end anywhere as long as its upper end passes.
@@ -109,7 +107,7 @@ def _group_epsilon(divergences: FloatArray, *, delta: float) -> float:
     return 2 * upper
 
 
-def _total_divergences(charges: Sequence[ComposedCharge], neighboring_relation: NeighboringRelation) -> FloatArray:
+def _total_divergences(charges: Sequence[ComposedCharge], neighboring_relation: NeighboringRelation) -> Floats:
     """Adds the divergences of all charges at each of `ORDERS` (Mironov 2017, Proposition 1: adaptive composition)."""
     each = (count * find_divergences(event, neighboring_relation) for event, count in charges)
     return sum(each, start=np.zeros(len(ORDERS)))
@@ -122,7 +120,7 @@ def _as_gaussian(event: DiscreteGaussian, count: int) -> Gaussian:
 
 
 @lru_cache(maxsize=256)
-def find_divergences(event: ComposedEvent | DiscreteGaussian, neighboring_relation: NeighboringRelation) -> FloatArray:
+def find_divergences(event: ComposedEvent | DiscreteGaussian, neighboring_relation: NeighboringRelation) -> Floats:
     """Bounds the Renyi divergences of one event at each of `ORDERS`, in both directions.
 
     Privacy: a Gaussian moved by s sensitivities has D_a = a s^2 / (2 sigma^2) exactly. For the Poisson-sampled one,
@@ -152,7 +150,7 @@ def find_divergences(event: ComposedEvent | DiscreteGaussian, neighboring_relati
     return result
 
 
-def bounded_range_divergences(length: float, *, orders: Sequence[float]) -> FloatArray:
+def bounded_range_divergences(length: float, *, orders: Sequence[float]) -> Floats:
     """Computes the largest Renyi divergences of two laws whose privacy loss lies in an interval of a given length.
 
     Privacy: let the interval be [t - r, t], 0 <= t <= r. D_a is a convex function's mean over e^-loss, which has mean
@@ -178,7 +176,7 @@ def bounded_range_divergences(length: float, *, orders: Sequence[float]) -> Floa
     return np.minimum(np.minimum(exact + error, a * length**2 / 8), length)
 
 
-def sampled_gaussian_divergences(event: PoissonGaussian, *, orders: Sequence[float]) -> FloatArray:
+def sampled_gaussian_divergences(event: PoissonGaussian, *, orders: Sequence[float]) -> Floats:
     """Computes the Renyi divergences of one Poisson-sampled Gaussian under zero-out, rounded upwards.
 
     Privacy: the two laws are N(0, s^2) and (1 - q) N(0, s^2) + q N(1, s^2), those of the table without the record and
@@ -201,7 +199,7 @@ def sampled_gaussian_divergences(event: PoissonGaussian, *, orders: Sequence[flo
     largest_logarithm = 3 * a * np.log(a + 1) + a * abs(math.log(q)) + a**2 / (2 * s**2) + 1
     unit = float(np.finfo(np.float64).eps)
     error = (4 * unit * largest_logarithm + np.where(whole, 0.0, 4 * _SERIES_END)) / (a - 1)
-    result: FloatArray = np.maximum(divergences, 0.0) + error
+    result: Floats = np.maximum(divergences, 0.0) + error
     return result
 
 
@@ -212,21 +210,21 @@ def _whole_order(order: int, *, q: float, s: float) -> float:
     return log_sum_exp(terms) / (order - 1)
 
 
-def log_sum_exp(terms: FloatArray) -> float:
+def log_sum_exp(terms: Floats) -> float:
     """Computes ln sum e^term. That of scipy does the same to within rounding, in several times the time."""
     largest = float(np.max(terms))
     return largest + math.log(float(np.sum(np.exp(terms - largest))))
 
 
 @lru_cache(maxsize=512)
-def _binomial_terms(order: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _binomial_terms(order: int) -> tuple[Floats, Floats, Floats]:
     """ln C(a, k), k and (k^2 - k)/2 for k = 0 ... a."""
     k = np.arange(order + 1, dtype=np.float64)
     log_binomials = special.gammaln(order + 1) - special.gammaln(k + 1) - special.gammaln(order - k + 1)
     return log_binomials, k, k * (k - 1) / 2
 
 
-def _fractional_orders(orders: FloatArray, *, q: float, s: float) -> FloatArray:
+def _fractional_orders(orders: Floats, *, q: float, s: float) -> Floats:
     """Computes ln A_a / (a - 1) for orders a that are not whole, for q below 1.
 
     A_a is an integral cut at z, where the two parts of the mixture are alike; on each side a binomial series in the

@@ -37,18 +37,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 import scipy
 from scipy import fft, linalg, special
 
+from dpwgan.array_types import Floats
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.accountants.accountant import Accountant, ComposedCharge, loss_range
 from dpwgan.privacy.accountants.amortized import gaussian_epsilon
 from dpwgan.privacy.accountants.moments import MOMENTS, log_sum_exp, replace_one_by_group
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import Charge, DiscreteGaussian, ExponentialSelection, Gaussian, PoissonGaussian
-
-FloatArray = npt.NDArray[np.float64]
 
 UNIT = float(np.finfo(np.float64).eps)
 
@@ -195,7 +193,7 @@ class _Step:
             return exponent + math.log(q + (1 - q) * math.exp(-exponent))
         return math.log1p(q * math.expm1(exponent))
 
-    def where(self, losses: FloatArray) -> FloatArray:
+    def where(self, losses: Floats) -> Floats:
         """Inverts `loss`; -inf where a loss is at or below its infimum ln(1 - q)."""
         q = self.sampling_probability
         if q == 1:
@@ -300,7 +298,7 @@ def _settle(problem: _Problem, *, removing: bool) -> float:
         previous, cell = epsilon, cell / 2
 
 
-def _between(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _between(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Computes Phi(high) - Phi(low), and how much rounding may have taken from or added to it."""
     upper_half = low > 0
     far = np.where(upper_half, special.ndtr(-low), special.ndtr(high))
@@ -313,13 +311,11 @@ class _Losses:
     """A law of losses on a grid: `masses[i]` at `(first + i) * cell`, and the rest of it at infinity."""
 
     first: int
-    masses: FloatArray
+    masses: Floats
     infinite: float
 
 
-def _spread(
-    lower_ends: FloatArray, p: FloatArray, *, p_error: FloatArray, r: FloatArray, r_error: FloatArray, cell: float
-) -> FloatArray:
+def _spread(lower_ends: Floats, p: Floats, *, p_error: Floats, r: Floats, r_error: Floats, cell: float) -> Floats:
     """Spreads each cell's P-mass over its two ends so that its Q-mass `r` is kept, erring to the upper end."""
     p = p + p_error
     # y at the upper end, p - y at the lower one: y e^-upper + (p - y) e^-lower = r.
@@ -349,7 +345,7 @@ def epsilon_on_grid(problem: _Problem, *, removing: bool, cell: float, near: flo
     cumulants = _Cumulants(laws, cell)
     replacing = problem.neighboring_relation is NeighboringRelation.REPLACE_ONE
 
-    def allowed(epsilons: FloatArray) -> FloatArray:
+    def allowed(epsilons: Floats) -> Floats:
         """The delta that is allowed at each epsilon of the zero-out curve."""
         return delta / (1 + np.exp(np.minimum(epsilons, 700.0))) if replacing else np.full_like(epsilons, delta)
 
@@ -437,7 +433,7 @@ def _epsilon_by_tilting(
     cell: float,
     infinite: float,
     near: float,
-    allowed: Callable[[FloatArray], FloatArray],
+    allowed: Callable[[Floats], Floats],
 ) -> float | None:
     """Finds the least grid epsilon of at least 0 whose delta, bounded from above, is allowed: step 3 of the module.
 
@@ -495,7 +491,7 @@ def _epsilon_by_tilting(
     return float(min(losses[j], max(inside, losses[j - 1], 0.0)))
 
 
-def _suffix_sums(weights: FloatArray, decay: float) -> FloatArray:
+def _suffix_sums(weights: Floats, decay: float) -> Floats:
     """Computes sum over j >= i of weights[j] e^(-decay (j - i)) for every i, without leaving the range of floats.
 
     Each step back rounds twice, by at most UNIT of the sum there, and all terms are at least 0: the result is off by at
@@ -504,7 +500,7 @@ def _suffix_sums(weights: FloatArray, decay: float) -> FloatArray:
     # The sums solve s[i] - e^-decay s[i + 1] = weights[i], from the last one back. The recursive filter of scipy.signal
     # would do the same; its import alone takes longer than a plan.
     bands = np.vstack([np.full(weights.size, -math.exp(-decay)), np.ones(weights.size)])
-    result: FloatArray = linalg.solve_banded((0, 1), bands, weights, overwrite_ab=True, check_finite=False)
+    result: Floats = linalg.solve_banded((0, 1), bands, weights, overwrite_ab=True, check_finite=False)
     return result
 
 

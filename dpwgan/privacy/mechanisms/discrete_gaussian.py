@@ -16,9 +16,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.array_types import Integers
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.events import DiscreteGaussian
-from dpwgan.privacy.mechanisms.laplace import MOST_SCALE, IntegerArray
+from dpwgan.privacy.mechanisms.laplace import MOST_SCALE
 
 Words = npt.NDArray[np.uint64]
 
@@ -31,7 +32,7 @@ _MOST_STDDEV = 64
 
 def add_discrete_gaussian_noise(
     values: npt.ArrayLike, event: DiscreteGaussian, *, rng: np.random.Generator
-) -> IntegerArray:
+) -> Integers:
     """Releases whole numbers with independent discrete Gaussian noise on every one.
 
     Privacy: noise z has probability proportional to e^(-z^2/(2 s^2)), s being the event's `stddev` as it is. What that
@@ -81,7 +82,7 @@ def _find_law(stddev: float, *, most: int) -> _Law:
     return _Law(t=t, k=k, table=table, step=math.ceil((1 << 64 - k) / (2 * t**2)), square=2 * s**2)
 
 
-def _sample(size: int, law: _Law, rng: np.random.Generator) -> IntegerArray:
+def _sample(size: int, law: _Law, rng: np.random.Generator) -> Integers:
     result = np.empty(size, np.int64)
     done = 0
     while done < size:
@@ -92,7 +93,7 @@ def _sample(size: int, law: _Law, rng: np.random.Generator) -> IntegerArray:
     return result
 
 
-def _try(size: int, law: _Law, rng: np.random.Generator) -> IntegerArray:
+def _try(size: int, law: _Law, rng: np.random.Generator) -> Integers:
     """Makes so many draws and gives those that are kept."""
     words = _draw_words(size, rng)
     magnitude = _invert(words >> np.uint64(1), law, rng)
@@ -106,7 +107,7 @@ def _try(size: int, law: _Law, rng: np.random.Generator) -> IntegerArray:
         kept[unsure] = [_is_above(coin, 64 - law.k, y * (2 * z - y), law.square, rng) for coin, y, z in parts]
     negative = (words & np.uint64(1)).astype(bool)
     kept &= ~(negative & (magnitude == 0))
-    drawn: IntegerArray = np.where(negative, -magnitude, magnitude)[kept]
+    drawn: Integers = np.where(negative, -magnitude, magnitude)[kept]
     return drawn
 
 
@@ -114,14 +115,14 @@ def _draw_words(size: int, rng: np.random.Generator) -> Words:
     return rng.integers(1 << 64, size=size, dtype=np.uint64)
 
 
-def _invert(words: Words, law: _Law, rng: np.random.Generator) -> IntegerArray:
+def _invert(words: Words, law: _Law, rng: np.random.Generator) -> Integers:
     """Gives the x between whose levels uniform numbers lie, of which `words` are the first 63 bits.
 
     A level in the table is rounded down to 63 bits: a word above it is above the level whatever bits follow, a word
     below it is below. Where a word is in the table, 64 more bits are drawn and compared with levels of as many bits.
     Source: Devroye 1986, Non-Uniform Random Variate Generation, chapters III.2 (inversion) and XV.1 (bits as needed).
     """
-    result: IntegerArray = np.searchsorted(law.table, words, side="right") - 1
+    result: Integers = np.searchsorted(law.table, words, side="right") - 1
     for i in np.flatnonzero(law.table[result] == words):
         word, bits, levels = int(words[i]), 63, law.table.tolist()
         while levels[result[i]] == word:

@@ -26,6 +26,7 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.array_types import Floats
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.events import ExponentialSelection, refuse_unless_positive
 
@@ -68,7 +69,7 @@ def select_by_exponential_mechanism(
     return _draw(weights, rng)
 
 
-def _draw(weights: npt.NDArray[np.float64], rng: np.random.Generator) -> int:
+def _draw(weights: Floats, rng: np.random.Generator) -> int:
     """Draws an index with probability proportional to its weight, a normal float of at most 1, exactly."""
     # A weight is m 2^-s with m < 2^53 and s <= 1074: over 2^1074 all of them are whole numbers.
     mantissas, exponents = np.frexp(weights)

@@ -3,13 +3,14 @@
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.array_types import Floats
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.events import Gaussian, refuse_unless_positive
 
 
 def add_gaussian_noise(
     values: npt.ArrayLike, event: Gaussian, *, sensitivity: float, rng: np.random.Generator
-) -> npt.NDArray[np.float64]:
+) -> Floats:
     """Releases an array with independent Gaussian noise on every entry.
 
     Privacy: the caller vouches that zeroing out one record moves `values` by at most `sensitivity` in L2, over all

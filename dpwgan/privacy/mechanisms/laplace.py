@@ -11,10 +11,9 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.array_types import Flags, Integers
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.events import Laplace, check_whole
-
-IntegerArray = npt.NDArray[np.int64]
 
 PARTS = 2**20
 """The decay is rounded down to a whole number of these parts of 1, which only adds noise."""
@@ -27,9 +26,7 @@ _STEPS = 2**10
 """A noise scale is rounded up to a whole number of these parts of 1 where that leaves it below the largest one."""
 
 
-def add_laplace_noise(
-    values: npt.ArrayLike, event: Laplace, *, sensitivity: int, rng: np.random.Generator
-) -> IntegerArray:
+def add_laplace_noise(values: npt.ArrayLike, event: Laplace, *, sensitivity: int, rng: np.random.Generator) -> Integers:
     """Releases whole numbers with independent discrete Laplace noise on every one.
 
     Privacy: the caller vouches that zeroing out one record moves `values` by at most `sensitivity` in L1, over all
@@ -75,7 +72,7 @@ def usable_decay(decay: float) -> float:
     return min(math.floor(decay * PARTS), 32 * PARTS) / PARTS
 
 
-def sample_two_sided(size: int, *, parts: int, step: int, rng: np.random.Generator) -> IntegerArray:
+def sample_two_sided(size: int, *, parts: int, step: int, rng: np.random.Generator) -> Integers:
     """Draws independent whole numbers z with probability proportional to e^(-|z| step/parts), exactly.
 
     Privacy: added to a count that one record moves by 1, it is (step/parts)-DP. How many numbers are drawn from `rng`
@@ -98,7 +95,7 @@ def sample_two_sided(size: int, *, parts: int, step: int, rng: np.random.Generat
     return result
 
 
-def bernoulli_exp(numerators: IntegerArray, denominator: int, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+def bernoulli_exp(numerators: Integers, denominator: int, rng: np.random.Generator) -> Flags:
     """Draws True with probability e^-(numerator/denominator), for numerators of at most the denominator.
 
     Counts how many draws of probability g/1, g/2, g/3 ... succeed before the first failure; e^-g is the chance that
@@ -115,7 +112,7 @@ def bernoulli_exp(numerators: IntegerArray, denominator: int, rng: np.random.Gen
     return result
 
 
-def _count_exp_one(size: int, rng: np.random.Generator) -> IntegerArray:
+def _count_exp_one(size: int, rng: np.random.Generator) -> Integers:
     """Counts how often a draw of probability 1/e succeeds before it first fails."""
     counts = np.zeros(size, dtype=np.int64)
     running = np.arange(size)

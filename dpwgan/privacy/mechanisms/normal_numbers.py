@@ -7,8 +7,9 @@ import numpy as np
 import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
+from dpwgan.array_types import Floats32
+
 StepNoise = Literal["fast", "plain"]
-Floats = npt.NDArray[np.float32]
 Words = npt.NDArray[np.uint32]
 
 # Words that are worked on at a time: they stay in the cache of one core, and calls of numpy weigh little.
@@ -27,7 +28,7 @@ CODE_SHIFT = 7
 """The 24 bits in which a word holds its logarithm are those of a float without its sign and its last 7."""
 
 
-def draw_normal_numbers(size: int, *, stddev: float, rng: np.random.Generator, step_noise: StepNoise) -> Floats:
+def draw_normal_numbers(size: int, *, stddev: float, rng: np.random.Generator, step_noise: StepNoise) -> Floats32:
     """Draws independent normal numbers around 0.
 
     `plain` is numpy's own method, a number at a time with rejection. `fast` takes the words of `draw_words`, two for
@@ -61,7 +62,7 @@ def draw_words(pairs: int, *, rng: np.random.Generator, sets: int = 1) -> Words:
     return words
 
 
-def make_normal_numbers(words: Words, *, stddev: float) -> Floats:
+def make_normal_numbers(words: Words, *, stddev: float) -> Floats32:
     """Turns words into normal numbers: all cosines, then all sines. Shapes: (2, half) to (2 half,)."""
     half = words.shape[1]
     made = np.empty(2 * half, np.float32)

@@ -21,11 +21,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.array_types import Floats, Integers
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.events import Wishart, check_whole
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 MOST_NOISE = 2.0**60
 """The largest noise: sums with it stay whole numbers of 64 bits."""

@@ -8,7 +8,8 @@ from decimal import Decimal
 import numpy as np
 import polars as pl
 
-from dpwgan.table.codecs.codec import EMPTY, EncodedCells, Flags, TrainedCodec, check_codes
+from dpwgan.array_types import Flags
+from dpwgan.table.codecs.codec import EMPTY, EncodedCells, TrainedCodec, check_codes
 from dpwgan.table.numerals import BLANKS, read_number
 from dpwgan.table.schema import BooleanColumn, CategoricalColumn
 

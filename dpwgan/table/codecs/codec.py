@@ -8,21 +8,18 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from dpwgan.array_types import AnyArray, AnyFloats, Flags, Integers32
 from dpwgan.errors import DpwganError, quote
-from dpwgan.table.encoded import Numbers
 from dpwgan.table.findings import Findings
 from dpwgan.table.schema import TrainedColumn
 
-Codes = npt.NDArray[np.int32]
-Flags = npt.NDArray[np.bool_]
-Missing = npt.NDArray[np.int32]
-Array = TypeVar("Array", bound=npt.NDArray[Any])
+Array = TypeVar("Array", bound=AnyArray)
 
 EMPTY = 'is empty, which only "optional": true allows'
 """The rule that most cells break that mean not available, where the specs do not say so."""
@@ -35,8 +32,8 @@ class EncodedCells:
     Of a column of which methods see several parts they are (parts, n).
     """
 
-    codes: Codes | None = None
-    numbers: Numbers | None = None
+    codes: Integers32 | None = None
+    numbers: AnyFloats | None = None
 
 
 class Codec(ABC):
@@ -120,7 +117,7 @@ class TrainedCodec(ReadCodec):
     def read_values(self, cells: list[str]) -> pl.Series:
         """What rules between columns see of (k,) different cells."""
 
-    def put_missing(self, cells: pl.Series, missing: Missing | None) -> pl.Series:
+    def put_missing(self, cells: pl.Series, missing: Integers32 | None) -> pl.Series:
         """Puts missing codes into (n,) cells: of each row the index of its code, below 0 where it has none."""
         if missing is None:
             return cells
@@ -157,7 +154,7 @@ def list_distinct(cells: pl.Series) -> tuple[list[str], npt.NDArray[np.uint32]]:
     return [cell or "" for cell in kind.categories], cells.to_physical().to_numpy()
 
 
-def check_codes(codes: Codes | None, column: str, limit: int) -> Codes:
+def check_codes(codes: Integers32 | None, column: str, limit: int) -> Integers32:
     """The codes if all of them are below `limit`. Raises: DpwganError, an internal error."""
     # Of rows that lie side by side a column's codes are far apart, and slow to go over more than once.
     checked = np.ascontiguousarray(require(codes, column))

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from dpwgan.array_types import Flags
 from dpwgan.errors import quote
-from dpwgan.table.codecs.codec import Flags, ReadCodec, TrainedCodec, list_distinct
+from dpwgan.table.codecs.codec import ReadCodec, TrainedCodec, list_distinct
 from dpwgan.table.codecs.numbers import read_numbers
 from dpwgan.table.conditions import read_sql
 from dpwgan.table.findings import Findings

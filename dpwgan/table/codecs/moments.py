@@ -5,9 +5,10 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
+from dpwgan.array_types import Flags, Integers, Integers32
 from dpwgan.table.calendar import DAY, CalendarColumn
-from dpwgan.table.codecs.codec import EMPTY, EncodedCells, Flags, Missing, TrainedCodec
-from dpwgan.table.codecs.numbers import FreeSteps, NumberCodec, Steps
+from dpwgan.table.codecs.codec import EMPTY, EncodedCells, TrainedCodec
+from dpwgan.table.codecs.numbers import FreeSteps, NumberCodec
 from dpwgan.table.moments import MOMENT, read_moments, write_moments
 from dpwgan.table.numerals import BLANKS
 
@@ -38,7 +39,7 @@ class MomentCodec(TrainedCodec):
         missing, steps, illegal = self.read(pl.Series(cells, dtype=pl.String))
         return self.encode_steps(missing, steps), illegal
 
-    def encode_steps(self, missing: Missing, steps: Steps) -> EncodedCells:
+    def encode_steps(self, missing: Integers32, steps: Integers) -> EncodedCells:
         """What methods see of (n,) moments, so many steps after the first one."""
         parts = [
             codec.encode_values(missing, numbers.astype(np.float64))
@@ -50,7 +51,7 @@ class MomentCodec(TrainedCodec):
         numbers = [part.numbers for part in parts if part.numbers is not None]
         return EncodedCells(codes=np.stack(codes) if codes else None, numbers=np.stack(numbers))
 
-    def split(self, steps: Steps) -> list[Steps]:
+    def split(self, steps: Integers) -> list[Integers]:
         """The numbers that methods see of moments, of each one (n,): steps, or days and steps of the time of day."""
         column = self.column
         if not column.by_day:
@@ -63,7 +64,7 @@ class MomentCodec(TrainedCodec):
         missing, steps = self.decode_steps(encoded, rng)
         return self.put_missing(self.write_steps(self._free.keep_to(steps)), missing)
 
-    def decode_steps(self, encoded: EncodedCells, rng: np.random.Generator) -> tuple[Missing | None, Steps]:
+    def decode_steps(self, encoded: EncodedCells, rng: np.random.Generator) -> tuple[Integers32 | None, Integers]:
         """Which missing codes (n,) rows have, and how many steps after the first one the moments of the others lie."""
         column = self.column
         if not column.by_day:
@@ -87,7 +88,7 @@ class MomentCodec(TrainedCodec):
         # all of them would be its first or last moment.
         return missing, steps + DAY // column.step * ((steps < 0).astype(np.int64) - (steps > column.steps))
 
-    def read(self, cells: pl.Series) -> tuple[Missing, Steps, Mapping[str, Flags]]:
+    def read(self, cells: pl.Series) -> tuple[Integers32, Integers, Mapping[str, Flags]]:
         """(n,) indices into the missing codes, -1 where available; (n,) steps from the first moment, 0 elsewhere; and
         by each rule that is told which cells break it.
         """
@@ -125,29 +126,29 @@ class MomentCodec(TrainedCodec):
         values: pl.Series = self._place(steps).cast(kind).set(is_null, None)
         return values
 
-    def write_steps(self, steps: Steps) -> pl.Series:
+    def write_steps(self, steps: Integers) -> pl.Series:
         """Writes (n,) moments, so many steps after the first one."""
         return write_moments(self._place(steps), self.column)
 
-    def add_steps(self, steps: Steps) -> Steps:
+    def add_steps(self, steps: Integers) -> Integers:
         """(n,) moments, so many steps after the first one. Units: microseconds since the beginning of 1970."""
-        moments: Steps = self._place(steps).cast(pl.Int64).to_numpy()
+        moments: Integers = self._place(steps).cast(pl.Int64).to_numpy()
         return moments
 
-    def _place(self, steps: Steps) -> pl.Series:
+    def _place(self, steps: Integers) -> pl.Series:
         units = pl.Series(steps * self.column.step)
         if not self.column.in_months:
             return (units + self.column.first).cast(MOMENT)
         months = units + self._first_month
         return pl.select(pl.datetime(months // 12, months % 12 + 1, 1, time_unit="us")).to_series()
 
-    def _count(self, moments: pl.Series) -> tuple[Steps, Flags]:
+    def _count(self, moments: pl.Series) -> tuple[Integers, Flags]:
         """Microseconds or months from the first moment, and which moments lie between two steps."""
         if self.column.in_months:
             months = _number_month(moments) - self._first_month
             is_later = (moments != moments.dt.truncate("1mo")).to_numpy()
             return months, is_later | (months % self.column.step != 0)
-        counted: Steps = moments.cast(pl.Int64).to_numpy() - self.column.first
+        counted: Integers = moments.cast(pl.Int64).to_numpy() - self.column.first
         return counted, counted % self.column.step != 0
 
     def get_canonical(self, cell: str) -> str | None:
@@ -171,6 +172,6 @@ class MomentCodec(TrainedCodec):
         return legal.fill_null(False) | cells.is_in(list(column.missing))
 
 
-def _number_month(moments: pl.Series) -> Steps:
-    numbered: Steps = (moments.dt.year().cast(pl.Int64) * 12 + moments.dt.month() - 1).to_numpy()
+def _number_month(moments: pl.Series) -> Integers:
+    numbered: Integers = (moments.dt.year().cast(pl.Int64) * 12 + moments.dt.month() - 1).to_numpy()
     return numbered

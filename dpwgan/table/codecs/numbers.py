@@ -5,23 +5,19 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from dpwgan.array_types import AnyFloats, Flags, Floats, Integers, Integers32
 from dpwgan.errors import SpecsError, quote
-from dpwgan.table.codecs.codec import EMPTY, Codes, EncodedCells, Flags, Missing, TrainedCodec, check_codes, require
-from dpwgan.table.encoded import Numbers
+from dpwgan.table.codecs.codec import EMPTY, EncodedCells, TrainedCodec, check_codes, require
 from dpwgan.table.numerals import BLANKS, NUMERAL, are_same_cell, read_number
 from dpwgan.table.schema import MOST_SINGLE_LEVELS, NumericColumn, write_whole
-
-Values = npt.NDArray[np.float64]
-Steps = npt.NDArray[np.int64]
 
 NOT_NUMBER = "is not a number"
 NOT_WHOLE = "is not a whole number"
 
 
-def read_numbers(cells: pl.Series) -> tuple[Flags, Values]:
+def read_numbers(cells: pl.Series) -> tuple[Flags, Floats]:
     """Reads a column of cells as numbers, by the rule of `dpwgan.table.numerals`.
 
     Shapes: (n,) whether the cell is a number, and (n,) its nearest double: infinite where the numeral is beyond the
@@ -52,7 +48,7 @@ class FreeSteps:
         self._taken = np.array(sorted(inside), dtype=np.int64)
         self._free = np.array([find_free(step) for step in sorted(inside)], dtype=np.int64)
 
-    def keep_to(self, steps: Steps) -> Steps:
+    def keep_to(self, steps: Integers) -> Integers:
         """The nearest steps that are free: a number that is generated never says that there is none."""
         if not len(self._taken):
             return steps
@@ -70,13 +66,13 @@ class WrittenNumbers:
         self.column = column
         self.low, self.high = column.find_ends()
 
-    def find_nearest(self, values: Values) -> Steps:
+    def find_nearest(self, values: Floats) -> Integers:
         """The nearest number that may be written, in steps; half a step goes to the even one.
 
         Shapes: (n,) finite values to (n,) steps.
         """
         nearest = np.clip(np.rint(values * self.column.steps_per_unit), float(self.low), float(self.high))
-        steps: Steps = nearest.astype(np.int64)
+        steps: Integers = nearest.astype(np.int64)
         # A double may be no end itself but the number beside it.
         are_doubles = self.low == float(self.low) and self.high == float(self.high)
         return steps if are_doubles else steps.clip(self.low, self.high)
@@ -94,7 +90,7 @@ class WrittenNumbers:
             return int(middle[0]), int(middle[0])
         return first, last
 
-    def write(self, steps: Steps) -> pl.Series:
+    def write(self, steps: Integers) -> pl.Series:
         """Writes numbers, given in steps, with exactly `decimals` digits behind the point."""
         decimals = self.column.decimals
         digits = self.column.width if self.column.integer else decimals + 1
@@ -133,14 +129,14 @@ class NumericCodec(TrainedCodec):
         return self.put_missing(self._written.write(self._free.keep_to(steps)), missing)
 
     @abstractmethod
-    def encode_values(self, missing: Missing, values: Values) -> EncodedCells:
+    def encode_values(self, missing: Integers32, values: Floats) -> EncodedCells:
         """Encodes (n,) cells, each of which is a missing code, by its index, or with -1 a number."""
 
     @abstractmethod
-    def decode_steps(self, encoded: EncodedCells, rng: np.random.Generator) -> tuple[Missing | None, Steps]:
+    def decode_steps(self, encoded: EncodedCells, rng: np.random.Generator) -> tuple[Integers32 | None, Integers]:
         """(n,) indices into the missing codes, below 0 where there is a number, if any; and (n,) steps."""
 
-    def read(self, cells: pl.Series) -> tuple[Missing, Values, Mapping[str, Flags]]:
+    def read(self, cells: pl.Series) -> tuple[Integers32, Floats, Mapping[str, Flags]]:
         """(n,) indices into the missing codes, -1 where available; (n,) numbers, the minimum elsewhere; and by
         each rule that is told which cells break it.
         """
@@ -174,7 +170,7 @@ class NumericCodec(TrainedCodec):
         usable = (missing < 0) & (values >= column.minimum) & (values <= column.maximum)
         return missing, np.where(usable, values, column.minimum), illegal
 
-    def read_steps(self, cells: pl.Series) -> tuple[Missing, Steps, Mapping[str, Flags]]:
+    def read_steps(self, cells: pl.Series) -> tuple[Integers32, Integers, Mapping[str, Flags]]:
         """As `read`, with the nearest numbers that may be written, in steps."""
         missing, values, illegal = self.read(cells)
         return missing, self._written.find_nearest(values), illegal
@@ -231,9 +227,9 @@ class NumberCodec(NumericCodec):
         # Of a number of many levels, what is carried is the level itself over a power of 2.
         self._scale = 2.0 ** (levels - 1).bit_length() if exact else 0.0
 
-    def encode_values(self, missing: Missing, values: Values) -> EncodedCells:
+    def encode_values(self, missing: Integers32, values: Floats) -> EncodedCells:
         """Scales them."""
-        numbers: Numbers
+        numbers: AnyFloats
         if self._scale:
             numbers = (self._written.find_nearest(values) - self._written.low) / self._scale
         else:
@@ -244,11 +240,11 @@ class NumberCodec(NumericCodec):
         codes = np.where(missing < 0, len(self.missing), missing).astype(np.int32)
         return EncodedCells(codes=codes, numbers=numbers)
 
-    def encode_steps(self, missing: Missing, steps: Steps) -> EncodedCells:
+    def encode_steps(self, missing: Integers32, steps: Integers) -> EncodedCells:
         """As `encode_values`, of numbers in steps."""
         return self.encode_values(missing, steps / self.column.steps_per_unit)
 
-    def decode_steps(self, encoded: EncodedCells, rng: np.random.Generator) -> tuple[Missing | None, Steps]:
+    def decode_steps(self, encoded: EncodedCells, rng: np.random.Generator) -> tuple[Integers32 | None, Integers]:
         """The numbers nearest to the scaled ones."""
         # Of these two, unlike of clipping, what is no number comes out as 0.
         scaled = np.fmin(np.fmax(require(encoded.numbers, self.name).astype(np.float64), 0.0), 1.0)
@@ -282,12 +278,12 @@ class BinCodec(NumericCodec):
         ]
         self._first, self._last = np.array(ends, dtype=np.int64).T
 
-    def encode_values(self, missing: Missing, values: Values) -> EncodedCells:
+    def encode_values(self, missing: Integers32, values: Floats) -> EncodedCells:
         """Finds their bins."""
-        bins: Codes = np.searchsorted(self._inner, values, side="right").astype(np.int32)
+        bins: Integers32 = np.searchsorted(self._inner, values, side="right").astype(np.int32)
         return EncodedCells(codes=np.where(missing < 0, bins, self._bins + missing).astype(np.int32))
 
-    def decode_steps(self, encoded: EncodedCells, rng: np.random.Generator) -> tuple[Missing | None, Steps]:
+    def decode_steps(self, encoded: EncodedCells, rng: np.random.Generator) -> tuple[Integers32 | None, Integers]:
         """Draws numbers from bins."""
         codes = check_codes(encoded.codes, self.name, self._bins + len(self.missing))
         bins = np.minimum(codes, self._bins - 1)

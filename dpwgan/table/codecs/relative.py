@@ -8,17 +8,18 @@ from typing import ClassVar, TypeVar
 import numpy as np
 import polars as pl
 
+from dpwgan.array_types import Flags, Integers, Integers32
 from dpwgan.errors import quote
 from dpwgan.table.calendar import DAY, LaterColumn
-from dpwgan.table.codecs.codec import EncodedCells, Flags, Missing, TrainedCodec, list_distinct
+from dpwgan.table.codecs.codec import EncodedCells, TrainedCodec, list_distinct
 from dpwgan.table.codecs.moments import MomentCodec
-from dpwgan.table.codecs.numbers import NumberCodec, Steps
+from dpwgan.table.codecs.numbers import NumberCodec
 from dpwgan.table.findings import Findings
 from dpwgan.table.moments import MOMENT, read_moments, write_moments
 from dpwgan.table.schema import HigherColumn
 
-Values = TypeVar("Values", Steps, pl.Series)
-Read = tuple[Missing, Steps, Mapping[str, Flags]]
+Values = TypeVar("Values", Integers, pl.Series)
+Read = tuple[Integers32, Integers, Mapping[str, Flags]]
 """Of (k,) cells the index of the missing code, -1 where there is none; where they lie; and which break which rule."""
 
 
@@ -77,11 +78,11 @@ class RelativeCodec(TrainedCodec):
         """Reads (k,) different cells of the other column."""
 
     @abstractmethod
-    def _count_steps(self, places: Steps, starts: Steps) -> Steps:
+    def _count_steps(self, places: Integers, starts: Integers) -> Integers:
         """How far (n,) places lie from their starts."""
 
     @abstractmethod
-    def _write_places(self, starts: Steps, steps: Steps) -> pl.Series:
+    def _write_places(self, starts: Integers, steps: Integers) -> pl.Series:
         """Writes what lies so many steps from (n,) starts."""
 
     @abstractmethod
@@ -109,10 +110,10 @@ class HigherCodec(RelativeCodec, NumberCodec):
         missing, steps, illegal = self._base.read_steps(cells)
         return missing, steps * self._steps_of_base, illegal
 
-    def _count_steps(self, places: Steps, starts: Steps) -> Steps:
+    def _count_steps(self, places: Integers, starts: Integers) -> Integers:
         return places - starts
 
-    def _write_places(self, starts: Steps, steps: Steps) -> pl.Series:
+    def _write_places(self, starts: Integers, steps: Integers) -> pl.Series:
         return self._written.write(starts + steps)
 
     def _lie_right(self, frame: pl.DataFrame) -> pl.Series:
@@ -144,10 +145,10 @@ class LaterCodec(RelativeCodec, MomentCodec):
         starts = self._earlier.add_steps(steps)
         return missing, starts // DAY * DAY if self._later.by_days else starts, illegal
 
-    def _count_steps(self, places: Steps, starts: Steps) -> Steps:
+    def _count_steps(self, places: Integers, starts: Integers) -> Integers:
         return (self._turn(places - starts) - self._later.least) // self._later.step
 
-    def _write_places(self, starts: Steps, steps: Steps) -> pl.Series:
+    def _write_places(self, starts: Integers, steps: Integers) -> pl.Series:
         moments = self._turn(starts + self._later.least + steps * self._later.step)
         return write_moments(pl.Series(moments).cast(MOMENT), self._later)
 
@@ -163,7 +164,7 @@ class LaterCodec(RelativeCodec, MomentCodec):
 
 def _read_rows(
     cells: pl.Series, read: Callable[[pl.Series], Read], findings: Findings, name: str
-) -> tuple[Missing, Steps, Flags]:
+) -> tuple[Integers32, Integers, Flags]:
     """Of (n,) rows which missing code a cell is, or where it lies, and whether it is legal by itself."""
     distinct, rows = list_distinct(cells)
     missing, places, illegal = read(pl.Series(distinct, dtype=pl.String))

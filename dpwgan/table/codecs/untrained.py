@@ -6,9 +6,9 @@ Names of the input are dropped unread: no row of the output belongs to a row of 
 import uuid
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from dpwgan.array_types import Integers
 from dpwgan.table.codecs.codec import Codec, list_distinct
 from dpwgan.table.findings import Findings
 from dpwgan.table.numerals import are_same_cell
@@ -91,7 +91,7 @@ class MemberCells(Codec):
     def __init__(self, column: MemberColumn, unit: str) -> None:
         self.name, self._column, self._unit = column.name, column, unit
 
-    def make(self, sizes: npt.NDArray[np.int64]) -> pl.Series:
+    def make(self, sizes: Integers) -> pl.Series:
         """Writes the cells of units of so many rows. Privacy: post-processing of sizes. Shapes: (units,) to (n,)."""
         numbers = of_units = np.repeat(sizes, sizes)
         if self._column.tells == "place":

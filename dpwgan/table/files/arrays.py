@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from dpwgan.array_types import AnyArray
 from dpwgan.errors import DataError, DpwganError, TransferError, quote, say_count
 from dpwgan.table.findings import check_header, count_rows
 from dpwgan.table.schema import ImageLayout, Schema
@@ -68,9 +68,7 @@ def measure_arrays(path: str | Path) -> int:
         return 0
 
 
-def make_table(
-    images: npt.NDArray[Any], labels: npt.NDArray[Any], layout: ImageLayout, schema: Schema, *, name: str
-) -> SourceTable:
+def make_table(images: AnyArray, labels: AnyArray, layout: ImageLayout, schema: Schema, *, name: str) -> SourceTable:
     """Makes a table of images (n, height, width[, channels]) and labels (n,), whole numbers or text.
 
     Raises: DataError if the arrays have other types or shapes than the specs ask for, or no rows.
@@ -166,7 +164,7 @@ def pack_table(frames: Iterable[pl.DataFrame], schema: Schema) -> tuple[int, byt
     return len(labels), packed.getvalue()
 
 
-def _unpack(data: bytes, *, name: str) -> dict[str, npt.NDArray[Any]]:
+def _unpack(data: bytes, *, name: str) -> dict[str, AnyArray]:
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from dpwgan.array_types import Integers
 from dpwgan.errors import DataError, DpwganError, say_count
 from dpwgan.table.files.stream import ByteStream
 from dpwgan.table.findings import check_header, count_rows
@@ -222,7 +223,7 @@ def _count_records(segment: bytes, found: Records) -> None:
     found.blank = len(starts) - 1 - int(filled[-1]) if len(filled) else found.blank + len(starts)
 
 
-def _byte_at(data: npt.NDArray[np.uint8], positions: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+def _byte_at(data: npt.NDArray[np.uint8], positions: Integers) -> npt.NDArray[np.uint8]:
     """Reads bytes by position; beyond either end stands a newline, as if the text lay between two line endings."""
     within = (positions >= 0) & (positions < len(data))
     found = np.full(len(positions), _NEWLINE, dtype=np.uint8)
@@ -230,9 +231,7 @@ def _byte_at(data: npt.NDArray[np.uint8], positions: npt.NDArray[np.int64]) -> n
     return found
 
 
-def _count_stray_quotes(
-    data: npt.NDArray[np.uint8], positions: npt.NDArray[np.int64], opens: npt.NDArray[np.uint8]
-) -> int:
+def _count_stray_quotes(data: npt.NDArray[np.uint8], positions: Integers, opens: npt.NDArray[np.uint8]) -> int:
     border = np.zeros(256, dtype=bool)
     border[[_QUOTE, _COMMA, _NEWLINE]] = True
     before, after = _byte_at(data, positions - 1), _byte_at(data, positions + 1)

@@ -8,22 +8,16 @@ found, and so its rows come from next to where they were.
 Privacy: post-processing of releases.
 """
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+from dpwgan.array_types import AnyIntegers, Flags, Integers, Integers32
 
 _MOST_TURNS = 200
 # So many rows to both sides are near by at first, and twice as many each time after so many turns.
 _NEAR, _TURNS = 32, 4
 
 
-def find_alike(
-    keys: npt.NDArray[np.integer[Any]], units: npt.NDArray[np.integer[Any]], *, rng: np.random.Generator | None = None
-) -> Flags:
+def find_alike(keys: AnyIntegers, units: AnyIntegers, *, rng: np.random.Generator | None = None) -> Flags:
     """Which rows have the key of another row of their unit, but for one of each such key, by chance if `rng` is given.
 
     Shapes: (n,) keys, (n,) units.
@@ -35,7 +29,7 @@ def find_alike(
     return alike
 
 
-def tell_apart(keys: Integers, units: Integers, kinds: npt.NDArray[np.int32], *, rng: np.random.Generator) -> Integers:
+def tell_apart(keys: Integers, units: Integers, kinds: Integers32, *, rng: np.random.Generator) -> Integers:
     """Which row each place of units takes, one of its kind, so that few units or none have a key twice.
 
     Where keys are as few as places of a unit, some units always do: those that others left no better rows.

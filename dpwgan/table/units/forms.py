@@ -4,9 +4,9 @@ import itertools
 import math
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from dpwgan.array_types import Flags, Floats, Integers, Integers32
 from dpwgan.table.codecs import make_codec, make_codecs
 from dpwgan.table.codecs.codec import require
 from dpwgan.table.codecs.numbers import WrittenNumbers
@@ -15,8 +15,7 @@ from dpwgan.table.findings import Findings
 from dpwgan.table.rules import RuleBook
 from dpwgan.table.schema import CategoricalColumn, Column, HigherColumn, NumericColumn, Schema
 from dpwgan.table.source import SourceTable
-from dpwgan.table.units.distinct import Flags, Integers
-from dpwgan.table.units.units import Codes, Units
+from dpwgan.table.units.units import Units
 
 # Kinds of rows up to which pairs of them are told apart.
 _MOST_KINDS = 4
@@ -24,8 +23,6 @@ _MOST_KINDS = 4
 _MOST_COMBINATIONS = 1 << 18
 # How often shares are fitted, and a share that is next to none.
 _FITS, _TINY = 500, 1e-9
-
-Floats = npt.NDArray[np.float64]
 
 
 def list_forms(schema: Schema) -> Integers:
@@ -111,7 +108,7 @@ def fit_shares(forms: Integers, shares: Floats, *, sizes: Floats, kinds: Floats)
     return fitted
 
 
-def read_kinds(frame: pl.DataFrame, schema: Schema) -> Codes:
+def read_kinds(frame: pl.DataFrame, schema: Schema) -> Integers32:
     """Of which kind each row of cells is. Shapes: (n,)."""
     column = _find_kind(schema)
     if column is None:

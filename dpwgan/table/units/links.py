@@ -16,15 +16,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from dpwgan.array_types import Flags, Floats, Integers, Integers32
 from dpwgan.table.calendar import CalendarColumn
 from dpwgan.table.schema import Schema
-from dpwgan.table.units.distinct import Flags, Integers
-from dpwgan.table.units.units import Codes
 
-Floats = npt.NDArray[np.float64]
 CountBroken = Callable[[Integers, Integers, Integers], Integers]
 """How many rows of some units break a rule: of the row in each place, the size of each unit, and which units."""
 Bounds = tuple[float, ...] | tuple[str, ...]
@@ -133,7 +130,7 @@ class PairCells:
         pairs = np.arange(self.kinds**2).reshape(self.kinds, self.kinds) * self.of_kinds
         return np.array(np.kron(np.ones_like(pairs), cells) + np.kron(pairs, np.ones_like(cells)), np.int64)
 
-    def find_groups(self, values: pl.Series, kinds: Codes) -> Integers:
+    def find_groups(self, values: pl.Series, kinds: Integers32) -> Integers:
         """The group of each value of a row of some kind. Shapes: (n,) each."""
         if self.has_order:
             groups = 1 + np.searchsorted(np.array(self.bounds, np.float64), _to_numbers(values), side="right")
@@ -175,7 +172,7 @@ def list_order(schema: Schema) -> list[str]:
     return [*unit.unique] or [name for name in unit.linked if isinstance(schema.by_name[name], CalendarColumn)]
 
 
-def put_in_order(of_units: Integers, kinds: Codes, by: Sequence[pl.Series]) -> Integers:
+def put_in_order(of_units: Integers, kinds: Integers32, by: Sequence[pl.Series]) -> Integers:
     """The rows, unit after unit, in each by their kind and then by the columns of `list_order`. Shapes: (n,)."""
     told = pl.DataFrame([of_units, kinds, *by])
     by_order = pl.arg_sort_by(told.columns, nulls_last=True, maintain_order=True)

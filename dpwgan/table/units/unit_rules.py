@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 
+from dpwgan.array_types import Flags, Integers
 from dpwgan.table.codecs.codec import ReadCodec
 from dpwgan.table.conditions import read_sql
-from dpwgan.table.units.distinct import Flags, Integers
 from dpwgan.table.units.links import list_rows
 
 # Units from which a row has its choice.

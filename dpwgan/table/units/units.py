@@ -15,20 +15,19 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from dpwgan.array_types import Flags, Integers, Integers32
 from dpwgan.errors import DataError, quote
 from dpwgan.table.findings import count_rows
 from dpwgan.table.schema import SizeColumn, UnitColumn
 from dpwgan.table.source import Piece, SourceTable
-from dpwgan.table.units.distinct import Flags, Integers, find_alike
-
-Codes = npt.NDArray[np.int32]
+from dpwgan.table.units.distinct import find_alike
 
 
 @dataclass(frozen=True, eq=False)
 class Units:
     """The unit of each row, by number, from 0 up; `elsewhere` are those of other workers. Shapes: `of_rows` (n,)."""
 
-    of_rows: Codes = field(repr=False)
+    of_rows: Integers32 = field(repr=False)
     elsewhere: int = 0
 
     @cached_property

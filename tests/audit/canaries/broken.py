@@ -10,7 +10,8 @@ from unittest import mock
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.privacy.mechanisms.normal_numbers import Floats, StepNoise, Words
+from dpwgan.array_types import Floats32
+from dpwgan.privacy.mechanisms.normal_numbers import StepNoise, Words
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.release import Noisy, Release
 from dpwgan.table.encoded import EncodedTable
@@ -46,8 +47,8 @@ class Twice(NoiseSource):
             words[step] = self._keep("words", words[step].copy())
         return words
 
-    def draw_normal_numbers(self, release: Release, size: int, *, step_noise: StepNoise) -> Floats:
-        drawn: Floats = self._keep("step", super().draw_normal_numbers(release, size, step_noise=step_noise))
+    def draw_normal_numbers(self, release: Release, size: int, *, step_noise: StepNoise) -> Floats32:
+        drawn: Floats32 = self._keep("step", super().draw_normal_numbers(release, size, step_noise=step_noise))
         return drawn
 
     def _keep(self, key: Any, fresh: Any) -> Any:
