@@ -1,5 +1,6 @@
 """Types of NumPy arrays by what they hold, whatever their shape."""
 
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,3 +14,5 @@ Integers32: TypeAlias = npt.NDArray[np.int32]
 AnyIntegers: TypeAlias = npt.NDArray[np.integer[Any]]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 AnyArray: TypeAlias = npt.NDArray[Any]
+Arrays: TypeAlias = Mapping[str, AnyArray]
+"""By name, as journals, checkpoints and saved models hold them."""

@@ -1,8 +1,11 @@
-"""How far a program is, in one byte that another process can read when this one has ended without a word."""
+"""How far a run is: in steps, and in one byte that another process can read if this one ends without a word."""
 
 import mmap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+Progress = Callable[[int, int, float], None]
+"""Told of steps done, steps in all and epsilon spent: public numbers."""
 
 STARTING, WORKING, READING, DONE = range(4)
 """Not begun, begun, in a reader that a damaged file can end, and complete with all its outputs."""

@@ -26,7 +26,7 @@ from dpwgan.app.config import RECORDS, Options, SynthesisConfig
 from dpwgan.app.fitting import Cited, EncodedRun, claim_run, encode_run, fit_run, open_journal
 from dpwgan.app.links import release_links
 from dpwgan.app.planning import RunPlan, plan_run
-from dpwgan.app.progress import ProgressCallback, ignore_progress, show_bar
+from dpwgan.app.progress import ignore_progress, show_bar
 from dpwgan.app.public_table import read_public_table
 from dpwgan.app.sampling import RowSource
 from dpwgan.app.saved_model import WEIGHTS_FOLDER, ModelDescription, load_synthesizer, read_description, save_model
@@ -37,6 +37,7 @@ from dpwgan.methods.base import FittedSynthesizer
 from dpwgan.methods.registry import finds_intervals, make_settings
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.settings import declared
+from dpwgan.stages import Progress
 from dpwgan.table import frames
 from dpwgan.table.codebook import read_codebook
 from dpwgan.table.encoder import TableEncoder
@@ -63,7 +64,7 @@ def synthesize(
     delta: float | None = None,
     *,
     codebook: str | os.PathLike[str] | None = None,
-    progress: ProgressCallback | bool = False,
+    progress: Progress | bool = False,
     **options: "Unpack[Options]",
 ) -> tuple["Frame", Claim]:
     """Makes a synthetic data frame with the columns of a private one, and the claim that goes with it.
@@ -150,7 +151,7 @@ class Synthesizer:
 
     # ------------------------------------------------------------------------------------------------------------- fit
 
-    def fit(self, frame: "pd.DataFrame | pl.DataFrame", *, progress: ProgressCallback | bool = False) -> "Synthesizer":
+    def fit(self, frame: "pd.DataFrame | pl.DataFrame", *, progress: Progress | bool = False) -> "Synthesizer":
         """Fits to a data frame of pandas or polars; samples will be of the same kind.
 
         `progress` is called with (step, steps, epsilon spent so far); True shows a bar, also in a notebook
@@ -198,7 +199,7 @@ class Synthesizer:
             raise
         return run
 
-    def fit_encoded(self, run: EncodedRun, *, progress: ProgressCallback = ignore_progress) -> "Synthesizer":
+    def fit_encoded(self, run: EncodedRun, *, progress: Progress = ignore_progress) -> "Synthesizer":
         """Trains on what `encode_table` gave; each step is charged before it happens.
 
         Of a team this is the chief: the others `serve_encoded`.

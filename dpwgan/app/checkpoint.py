@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 
 from dpwgan.app.folders import create_file, read_file, refuse_shared
+from dpwgan.array_types import Arrays
 from dpwgan.errors import DpwganError, InputError, OutputError, TransferError, UsageError, say_why
 from dpwgan.privacy.events import Event, read_event
-from dpwgan.privacy.journal import Arrays, Journal
+from dpwgan.privacy.journal import Journal
 from dpwgan.table.files.places import sync
 from dpwgan.table.saved import DAMAGES
 

@@ -17,18 +17,20 @@ from dpwgan.app.claim import Claim, build_claim, list_rules
 from dpwgan.app.claims.text import describe_accountant, describe_published
 from dpwgan.app.logs import LOGGER
 from dpwgan.app.planning import RunPlan, discovery_label, resume_plan, warn_of_noise
-from dpwgan.app.progress import ProgressCallback, ignore_progress
+from dpwgan.app.progress import ignore_progress
 from dpwgan.app.public_table import PublicTable
 from dpwgan.app.saved_model import describe_column, load_synthesizer, read_column
+from dpwgan.array_types import Arrays
 from dpwgan.errors import SpecsError, UsageError, quote
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.methods.base import FittedSynthesizer, Run
 from dpwgan.privacy.certificate import Certificate
-from dpwgan.privacy.journal import Arrays, Journal
+from dpwgan.privacy.journal import Journal
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import Streams, make_choice_stream, make_streams
 from dpwgan.privacy.unit_counts import SIZES_LABEL
+from dpwgan.stages import Progress
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
@@ -311,7 +313,7 @@ def fit_rows(
     ledger: Ledger,
     model: np.random.Generator,
     units: Units | None,
-    progress: ProgressCallback = ignore_progress,
+    progress: Progress = ignore_progress,
     team: Team | None = None,
     public: PublicTable | None = None,
 ) -> FittedSynthesizer:
@@ -335,7 +337,7 @@ def fit_rows(
     return fitted
 
 
-def fit_run(run: EncodedRun, *, progress: ProgressCallback) -> tuple[FittedSynthesizer, Certificate | None]:
+def fit_run(run: EncodedRun, *, progress: Progress) -> tuple[FittedSynthesizer, Certificate | None]:
     """Fits the method, or takes what an earlier life of the run fitted and did not get to write."""
 
     def fit() -> FittedSynthesizer:

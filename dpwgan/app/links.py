@@ -13,11 +13,10 @@ import polars as pl
 
 from dpwgan.app.fitting import EncodedRun
 from dpwgan.app.logs import LOGGER
-from dpwgan.array_types import Floats, Integers, Integers32
+from dpwgan.array_types import Arrays, Floats, Integers, Integers32
 from dpwgan.marginals.answers.denoising import denoise, draw_towards
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.methods.base import FittedSynthesizer
-from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.randomness import branch, make_choice_stream
 from dpwgan.privacy.unit_counts import LINKS_LABEL
 from dpwgan.table.calendar import CalendarColumn

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 
 from dpwgan.app.delivery import Voice
 from dpwgan.app.logs import LOGGER
+from dpwgan.stages import Progress
 
-ProgressCallback = Callable[[int, int, float], None]
 # Seconds that a run may be silent for; one that is done before has nothing to say but its claim.
 PATIENCE = 30.0
 NO_GUARANTEE = "no guarantee"
@@ -25,7 +25,7 @@ def ignore_progress(step: int, steps: int, epsilon_spent: float) -> None:
 
 
 @contextmanager
-def show_progress(voice: Voice) -> Iterator[ProgressCallback]:
+def show_progress(voice: Voice) -> Iterator[Progress]:
     """The function that training calls with (step, steps, epsilon spent so far).
 
     A terminal that can redraw a line gets a bar; NO_COLOR and TERM=dumb are honoured.
@@ -111,7 +111,7 @@ class Lines:
 
 
 @contextmanager
-def show_bar() -> Iterator[ProgressCallback]:
+def show_bar() -> Iterator[Progress]:
     """Shows a bar on stderr, or in a notebook; log lines come out above it."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

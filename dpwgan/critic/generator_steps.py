@@ -1,13 +1,13 @@
 """The generator's steps against a critic. None of them meets a row."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import tensorflow as tf
 
+from dpwgan.array_types import AnyArray, Arrays
 from dpwgan.critic.device import compile_step
 from dpwgan.critic.generators import CodeSource, CodeTable, LatentSource
 from dpwgan.critic.optimizers import Adam, PlainAscent, RmsProp, WeightAverage
@@ -122,11 +122,11 @@ class AnchoredStep:
         """The distributions of the average of all codes' logits. Shapes: (codes, width)."""
         return Mixture([span.width for span in self._plan.shape.spans], self._average.T).probabilities()
 
-    def pack(self) -> dict[str, npt.NDArray[np.generic]]:
+    def pack(self) -> dict[str, AnyArray]:
         """The generator and its average as arrays by name, for a checkpoint."""
         return {**self._generator.pack(), _AVERAGE: self._average}
 
-    def unpack(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
+    def unpack(self, arrays: Arrays) -> None:
         """Takes over what `pack` gave."""
         self._generator.unpack(arrays)
         self._average = arrays[_AVERAGE].astype(np.float32)

@@ -1,13 +1,12 @@
 """The training loop: charge, sample, step. The number of steps is fixed before it starts."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import tensorflow as tf
 
-from dpwgan.array_types import Floats32, Integers
+from dpwgan.array_types import AnyArray, Arrays, Floats32, Integers
 from dpwgan.critic.device import compile_step
 from dpwgan.critic.generator_steps import AveragedStep, GeneratorRound, GeneratorStep
 from dpwgan.critic.optimizers import PlainAscent
@@ -16,9 +15,9 @@ from dpwgan.critic.private_step import FusedStep
 from dpwgan.critic.weights import take_weights
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.steps import Steps
+from dpwgan.stages import Progress
 from dpwgan.table.encoded import EncodedTable
 
-Progress = Callable[[int, int, float], None]
 TakeSteps = Callable[..., None]
 """Takes critic steps on some batches, and the generator's where they are due, as `CompiledLoop` does."""
 
@@ -31,10 +30,10 @@ _LEAST_CALLS = 50
 class TrainingStep(Protocol):
     """A step of the generator, or a private one of the critic, with the noise of the run's steps."""
 
-    def pack(self) -> dict[str, npt.NDArray[np.generic]]:
+    def pack(self) -> dict[str, AnyArray]:
         """Everything that steps change, made of noisy sums, as arrays by name: what a checkpoint keeps."""
 
-    def unpack(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
+    def unpack(self, arrays: Arrays) -> None:
         """Takes over what `pack` gave."""
 
     def __call__(self, *rows: Any, **more: Any) -> None:

@@ -1,12 +1,11 @@
 """Weights and moments as named arrays for a checkpoint, and as what is left of a training, if it is finite."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from dpwgan.array_types import Floats32
+from dpwgan.array_types import AnyArray, Arrays, Floats32
 from dpwgan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,11 +18,11 @@ class Kept:
     variables: Sequence["tf.Variable"]
     """Everything that steps change."""
 
-    def pack(self) -> dict[str, npt.NDArray[np.generic]]:
+    def pack(self) -> dict[str, AnyArray]:
         """The values of all variables, named by their places. Privacy: as private as the variables."""
         return {f"variable {place}": variable.numpy() for place, variable in enumerate(self.variables)}
 
-    def unpack(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
+    def unpack(self, arrays: Arrays) -> None:
         """Takes over what `pack` gave."""
         for place, variable in enumerate(self.variables):
             variable.assign(arrays[f"variable {place}"])

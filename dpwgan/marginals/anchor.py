@@ -34,10 +34,10 @@ from dpwgan.marginals.selection.questions import Questions
 from dpwgan.marginals.selection.rank_correlations import RankCorrelations, measure_correlations, rank_groups
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.ledger import Ledger
+from dpwgan.stages import Progress
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.rows import Rows
 
-Progress = Callable[[int, int, float], None]
 Within = TypeVar("Within", Details, DayLifts, Comparisons)
 
 _CORRELATIONS_ACT, _DETAILS_ACT, _COMPARISONS_ACT = "correlations", "details", "comparisons"

@@ -1,8 +1,8 @@
 """Arrays by name, as saved models and checkpoints hold them: what kind each is of, and which attributes it is about."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from dpwgan.array_types import AnyArray
+from dpwgan.array_types import AnyArray, Arrays
 
 
 def name_array(kind: str, *attributes: int) -> str:
@@ -10,7 +10,7 @@ def name_array(kind: str, *attributes: int) -> str:
     return " ".join((kind, *map(str, attributes)))
 
 
-def find_arrays(arrays: Mapping[str, AnyArray], *kinds: str) -> Iterator[tuple[str, tuple[int, ...], AnyArray]]:
+def find_arrays(arrays: Arrays, *kinds: str) -> Iterator[tuple[str, tuple[int, ...], AnyArray]]:
     """Those of some kinds among others: the kind, the attributes and the array of each.
 
     Raises: ValueError if a name does not say which attributes.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dpwgan.array_types import AnyIntegers, Floats, Floats32
+from dpwgan.array_types import AnyIntegers, Arrays, Floats, Floats32
 from dpwgan.marginals.answers.measurements import GroupedRows, MeasuredMarginals, answer_marginal
 from dpwgan.marginals.answers.public_prior import PublicPrior, choose_kept
 from dpwgan.marginals.answers.views import Views
@@ -27,7 +27,6 @@ from dpwgan.marginals.one_way.one_ways import OneWayPlan, measure_one_ways
 from dpwgan.marginals.rows.moves import Answers
 from dpwgan.marginals.selection.absence_questions import ask_for_absence
 from dpwgan.marginals.simplex import project_on_simplex
-from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.encoded import EncodedTable, RowRule
 from dpwgan.table.rows import Rows

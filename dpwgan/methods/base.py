@@ -1,6 +1,6 @@
 """What every method offers: a plan from public facts, a fit that the ledger watches, and samples that need no rows."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -11,11 +11,9 @@ from dpwgan.plan import Plan
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.terms import Terms
+from dpwgan.stages import Progress
 from dpwgan.table.encoded import EncodedTable, TableShape
 from dpwgan.table.rows import Rows
-
-Progress = Callable[[int, int, float], None]
-"""Told of steps done, steps in all and epsilon spent: public numbers."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpwgan.array_types import Floats
+from dpwgan.array_types import Arrays, Floats
 from dpwgan.marginals.anchor import FittedAnchor, fit_anchor, on_one_thread
 from dpwgan.marginals.anchor_plan import AnchorDesign, calibrate_anchor, lay_out_anchor
 from dpwgan.marginals.answers.measurements import PAIRS, GroupedRows
@@ -31,7 +31,6 @@ from dpwgan.methods.settings import QueryGanSettings
 from dpwgan.plan import Cost, Plan
 from dpwgan.privacy.certificate import Certificate, bound_worst_error, gaussian_slack
 from dpwgan.privacy.events import Gaussian
-from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import Terms

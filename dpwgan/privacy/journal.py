@@ -4,12 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
+from dpwgan.array_types import Arrays
 from dpwgan.privacy.events import Event, read_event
-
-Arrays = Mapping[str, npt.NDArray[np.generic]]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.array_types import AnyArray
+from dpwgan.array_types import AnyArray, Arrays
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.accountants.accountant import Accountant
 from dpwgan.privacy.attacker import Attacker, judge_attacker
@@ -27,7 +27,7 @@ from dpwgan.privacy.events import (
     check_whole,
 )
 from dpwgan.privacy.guarantee import PrivacyGuarantee
-from dpwgan.privacy.journal import Arrays, Journal
+from dpwgan.privacy.journal import Journal
 from dpwgan.privacy.noise_source import NoiseSource, PlainStreams
 from dpwgan.privacy.release import Noisy, Release
 from dpwgan.privacy.steps import Steps, StepsObserver

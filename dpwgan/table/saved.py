@@ -3,16 +3,15 @@
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tokenize import TokenError
 from typing import Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from dpwgan.array_types import Floats32
+from dpwgan.array_types import AnyArray, Arrays, Floats32
 from dpwgan.errors import DpwganError, InputError
 
 _MODELS = ("smooth", "projected", "image_gaussian", "convolutions", "labelled")
@@ -59,7 +58,7 @@ class Saved(Protocol):
         """Writes the model into an existing folder."""
 
 
-def pack_model(model: Saved) -> dict[str, npt.NDArray[np.generic]]:
+def pack_model(model: Saved) -> dict[str, AnyArray]:
     """A model's files as arrays of bytes. Privacy: post-processing, if the model is."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -68,7 +67,7 @@ def pack_model(model: Saved) -> dict[str, npt.NDArray[np.generic]]:
         return {path.name: np.frombuffer(path.read_bytes(), np.uint8) for path in sorted(folder.iterdir())}
 
 
-def unpack_model(arrays: Mapping[str, npt.NDArray[np.generic]], load: Callable[[Path], Model]) -> Model:
+def unpack_model(arrays: Arrays, load: Callable[[Path], Model]) -> Model:
     """Gives back the model that `pack_model` was given, as `load` reads it from its folder.
 
     Raises: InputError if there is a file among them that no model has.

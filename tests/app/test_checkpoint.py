@@ -14,11 +14,11 @@ from dpwgan import version
 from dpwgan.app import checkpoint, fitting
 from dpwgan.app.api import Synthesizer
 from dpwgan.app.checkpoint import JOURNAL_FILE, Checkpoint, open_checkpoint
+from dpwgan.array_types import Arrays
 from dpwgan.errors import InputError, OutputError, PrivacyError, TransferError, UsageError
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import Event, Gaussian
-from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import LOST, Ledger
 from tests.ledgers import make_release
 from tests.lives import ASKED, QUERIES, SPECS, Killed, die, live, make_frame, read_journal

@@ -21,7 +21,7 @@ from dpwgan.app.commands import Command, Program
 from dpwgan.app.logs import LOGGER
 from dpwgan.errors import UsageError
 from dpwgan.images.idx import read_idx, write_idx
-from dpwgan.table.files.arrays import make_table, read_images, read_label_bytes
+from dpwgan.table.files.arrays import make_image_table, read_images, read_label_bytes
 from dpwgan.table.files.reader import check_format, open_table
 from dpwgan.table.files.writer import write_bytes, write_table
 from dpwgan.table.findings import count_rows
@@ -53,7 +53,7 @@ def from_idx(arguments: argparse.Namespace) -> None:
     schema, layout = _read_layout(arguments)
     check_format(arguments.table, schema)
     images, labels = read_idx(arguments.images), read_idx(arguments.labels)
-    table = make_table(images, labels, layout, schema, name=f"The file {arguments.images!r}")
+    table = make_image_table(images, labels, layout, schema, name=f"The file {arguments.images!r}")
     written = write_table(arguments.table, table.frames(), header=table.header, schema=schema)
     LOGGER.info("%s of %d columns written", count_rows(written.records), len(table.header))
 

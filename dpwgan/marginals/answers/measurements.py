@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.array_types import AnyIntegers, Floats, Floats32, Integers
+from dpwgan.array_types import AnyArray, AnyIntegers, Arrays, Floats, Floats32, Integers
 from dpwgan.marginals.answers.answer_blocks import LargerBlock, PairBlock, Targets, ViewRows, lay_out_larger
 from dpwgan.marginals.answers.row_products import multiply_rows
 from dpwgan.marginals.answers.views import Views
@@ -189,16 +189,16 @@ class MeasuredMarginals:
         self._weights[marginal] = weight.astype(np.float32)
         self._laid_out = None
 
-    def pack(self, marginals: Iterable[Marginal]) -> dict[str, npt.NDArray[np.generic]]:
+    def pack(self, marginals: Iterable[Marginal]) -> dict[str, AnyArray]:
         """What is known of some marginals as arrays by name, for a checkpoint. Privacy: releases alone."""
-        arrays: dict[str, npt.NDArray[np.generic]] = {}
+        arrays: dict[str, AnyArray] = {}
         for number, marginal in enumerate(marginals):
             arrays[f"marginal {number}"] = np.array(marginal, np.int64)
             arrays[f"shares {number}"] = self._shares[marginal]
             arrays[f"weights {number}"] = self._weights[marginal]
         return arrays
 
-    def unpack(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> list[Marginal]:
+    def unpack(self, arrays: Arrays) -> list[Marginal]:
         """Takes over what `pack` gave, in place of what is known of these marginals, and says which they are."""
         marginals: list[Marginal] = []
         for number in range(len(arrays) // 3):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dpwgan.array_types import AnyArray, Flags
+from dpwgan.array_types import AnyArray, Arrays, Flags
 from dpwgan.marginals.answers.zeros import Zeros
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.loss import Probabilities
@@ -49,7 +49,7 @@ class Absence:
         }
 
     @classmethod
-    def unpack(cls, arrays: Mapping[str, AnyArray], coarsening: Coarsening) -> "Absence":
+    def unpack(cls, arrays: Arrays, coarsening: Coarsening) -> "Absence":
         """Takes what `pack` gave, for these groups."""
         sets = [tuple(arrays[name].tolist()) for name in arrays if name.startswith("set ")]
         missing = {place: flag_missing(coarsening, place) for each in sets for place in each}

@@ -4,12 +4,11 @@ import copy
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from dpwgan.array_types import Floats32
+from dpwgan.array_types import AnyArray, Arrays, Floats32
 from dpwgan.marginals.fit.side_by_side import HALVES, share_memory, work_side_by_side
 from dpwgan.marginals.loss import Codes, Probabilities, ReleasedLoss, add_gradients, add_up, count_sums
 from dpwgan.privacy.journal import Journal
@@ -68,11 +67,11 @@ class Mixture:
         self._square.fill(0.0)
         self._steps = 0
 
-    def pack(self) -> dict[str, npt.NDArray[np.generic]]:
+    def pack(self) -> dict[str, AnyArray]:
         """Logits and Adam's memory as arrays by name, for a checkpoint."""
         return {"table": self._table, "mean": self._mean, "square": self._square, "steps": np.array(self._steps)}
 
-    def unpack(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
+    def unpack(self, arrays: Arrays) -> None:
         """Takes over what `pack` gave."""
         self._table[:], self._mean[:], self._square[:] = (arrays[key] for key in ("table", "mean", "square"))
         self._steps = int(arrays["steps"])

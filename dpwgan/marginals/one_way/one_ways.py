@@ -19,14 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from dpwgan.array_types import Floats, Integers
+from dpwgan.array_types import Arrays, Floats, Integers
 from dpwgan.errors import DpwganError
 from dpwgan.marginals.layout import Attribute, lay_out_attributes
 from dpwgan.marginals.one_way.day_kinds import DAY_KINDS, DayKinds, estimate_days, find_day_kinds
 from dpwgan.marginals.one_way.number_tree import MOST_BLOCKS, NumberTree, count_looks, lay_out_first
 from dpwgan.marginals.one_way.round_steps import RoundSteps, choose_bands, estimate_odds, find_steps
 from dpwgan.privacy.events import DiscreteGaussian, Laplace, round_up_stddev
-from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Noisy, Release
 from dpwgan.table.encoded import EncodedTable, Span

@@ -1,14 +1,14 @@
 """Rows from a fitted mixture: numpy alone, so that sampling from a saved model needs no TensorFlow."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from dpwgan.array_types import AnyArray, AnyIntegers, Flags, Floats32, Integers
+from dpwgan.array_types import AnyArray, AnyIntegers, Arrays, Flags, Floats32, Integers
 from dpwgan.errors import InputError
 from dpwgan.marginals.answers.zeros import Zeros
 from dpwgan.marginals.draws import SystematicDraws
@@ -206,6 +206,6 @@ class MixtureSampler:
         )
 
 
-def _read_pairs(archive: Mapping[str, AnyArray], kind: str) -> dict[Marginal, AnyArray]:
+def _read_pairs(archive: Arrays, kind: str) -> dict[Marginal, AnyArray]:
     """The file's arrays of one kind, by the pair that each is about."""
     return {(left, right): cells for _, (left, right), cells in find_arrays(archive, kind)}

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpwgan.array_types import AnyArray, AnyIntegers, Flags, Floats, Floats32, Integers, Integers32
+from dpwgan.array_types import AnyArray, AnyIntegers, Arrays, Flags, Floats, Floats32, Integers, Integers32
 from dpwgan.marginals.layout import Attribute
 from dpwgan.marginals.named_arrays import find_arrays, name_array
 from dpwgan.marginals.one_way.coarsening import AttributeGroups, Coarsening, CoarseRows
@@ -133,7 +133,7 @@ class Comparisons:
         }
 
     @classmethod
-    def unpack(cls, arrays: Mapping[str, AnyArray]) -> "Comparisons":
+    def unpack(cls, arrays: Arrays) -> "Comparisons":
         """Takes what `pack` gave, among others."""
         found = {}
         for how, (own, by, *others), shares in find_arrays(arrays, *_JOIN):

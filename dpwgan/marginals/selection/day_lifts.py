@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dpwgan.array_types import AnyArray, Floats, Floats32, Integers
+from dpwgan.array_types import AnyArray, Arrays, Floats, Floats32, Integers
 from dpwgan.marginals.answers.denoising import denoise, take_sums
 from dpwgan.marginals.draws import find_lifts, trade_cells
 from dpwgan.marginals.groups import Edge
@@ -62,7 +62,7 @@ class DayLifts:
         return {name_array(_KIND, *pair): lifts for pair, lifts in self.lifts.items()}
 
     @classmethod
-    def unpack(cls, arrays: Mapping[str, AnyArray]) -> "DayLifts":
+    def unpack(cls, arrays: Arrays) -> "DayLifts":
         """Takes what `pack` gave, among others."""
         return cls({(own, other): lifts for _, (own, other), lifts in find_arrays(arrays, _KIND)})
 

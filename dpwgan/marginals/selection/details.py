@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dpwgan.array_types import AnyArray, Floats, Floats32, Integers
+from dpwgan.array_types import AnyArray, Arrays, Floats, Floats32, Integers
 from dpwgan.marginals.answers.denoising import draw_to_multiples
 from dpwgan.marginals.answers.measurements import GroupedRows, answer_pairs
 from dpwgan.marginals.answers.settled import draw_to_columns
@@ -60,7 +60,7 @@ class Details:
         return codes | {name_array(_LIFTS, *pair): lifts for pair, lifts in self.lifts.items()}
 
     @classmethod
-    def unpack(cls, arrays: Mapping[str, AnyArray]) -> "Details":
+    def unpack(cls, arrays: Arrays) -> "Details":
         """Takes what `pack` gave, among others."""
         codes = {attribute: codes for _, (attribute,), codes in find_arrays(arrays, _CODES)}
         return cls(codes, {(own, other): lifts for _, (own, other), lifts in find_arrays(arrays, _LIFTS)})

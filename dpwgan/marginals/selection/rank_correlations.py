@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from dpwgan.array_types import Floats
+from dpwgan.array_types import Arrays, Floats
 from dpwgan.marginals.answers.measurements import GroupedRows
 from dpwgan.marginals.answers.row_products import add_rows, multiply_rows
 from dpwgan.marginals.groups import GroupLayout
@@ -23,7 +23,6 @@ from dpwgan.marginals.layout import Attribute
 from dpwgan.marginals.loss import Codes, Probabilities, Sums
 from dpwgan.marginals.one_way.coarsening import AttributeGroups, Coarsening
 from dpwgan.privacy.events import Gaussian, discrete_gaussian
-from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
 from dpwgan.table.rows import Rows, Sum

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dpwgan.array_types import Floats
+from dpwgan.array_types import Arrays, Floats
 from dpwgan.critic.plan import CRITIC_LABEL, TENSORFLOW_SECONDS, TrainingDesign, plan_beside, plan_training
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.critic.settings import DpWganSettings
@@ -19,7 +19,6 @@ from dpwgan.methods.published.samplers import ConvSampler, LabelledSampler
 from dpwgan.methods.settings import DpCriticSettings
 from dpwgan.plan import Cost, Plan
 from dpwgan.privacy.events import Gaussian, Unprotected
-from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import Terms

@@ -56,7 +56,7 @@ def open_arrays(data: bytes, schema: Schema, *, name: str) -> SourceTable:
             raise DataError(f"{name} does not hold an array {key!r}.")
     if len(arrays) > 2:
         raise DataError(f"{name} holds {len(arrays)} arrays, where {IMAGES!r} and {LABELS!r} belong.")
-    return make_table(arrays[IMAGES], arrays[LABELS], schema.layout, schema, name=name)
+    return make_image_table(arrays[IMAGES], arrays[LABELS], schema.layout, schema, name=name)
 
 
 def measure_arrays(path: str | Path) -> int:
@@ -68,7 +68,9 @@ def measure_arrays(path: str | Path) -> int:
         return 0
 
 
-def make_table(images: AnyArray, labels: AnyArray, layout: ImageLayout, schema: Schema, *, name: str) -> SourceTable:
+def make_image_table(
+    images: AnyArray, labels: AnyArray, layout: ImageLayout, schema: Schema, *, name: str
+) -> SourceTable:
     """Makes a table of images (n, height, width[, channels]) and labels (n,), whole numbers or text.
 
     Raises: DataError if the arrays have other types or shapes than the specs ask for, or no rows.
