@@ -1,11 +1,10 @@
-"""Which columns are not available in the same rows, as all of a visit that did not take place: asked for as one.
+"""Which columns are missing in the same rows, as all of a visit that did not take place: one question for all.
 
-Pairs would say so one by one, each at the price of a question, and a fit to some of them leaves rows with half a visit.
-Columns of which one-ways say that as many rows miss each are asked for together: in how many rows all of them are
-missing, in how many none, and which one is where the others are not; of all other rows, behind which column of the
-table's order it changes first. Where noise explains all rows in between, there are none. Where they change behind one
-column, as between two parts of a survey that as many skip, those up to it are a set by themselves, and the others are
-asked for again.
+Pairs would cost a question each, and a fit to some of them leaves rows with half a visit. Columns that are missing
+equally often, by the one-ways, are candidates together. The answer counts the rows where all are missing, where none
+is, where one alone is or is not, and all others by the first column (in the table's order) after which this changes.
+If noise explains the rows in between, there are none. If they change after one column, as between two parts of a
+survey that equally many skip, the columns up to it are a set, and the rest is asked for again.
 Privacy: rows are read by `Questions`, for selections and answers alone; the rest is post-processing.
 """
 
@@ -40,18 +39,18 @@ _STANDS_OUT = 3.0
 
 
 class Question(NamedTuple):
-    """Whether some attributes are missing together. `shares`: of all rows, those that miss each of them."""
+    """Whether some attributes are missing together. `shares`: the fraction of rows where each is missing."""
 
     attributes: Set
     shares: tuple[float, ...]
 
     @property
     def cells(self) -> int:
-        """Cells of the answer, as `_count` has them."""
+        """Number of cells of the answer: see `_count`."""
         return 1 + 3 * len(self.shares)
 
     def expect(self, records: float) -> Floats:
-        """What each cell would hold, were columns missing by chance. Shapes: (cells,)."""
+        """The expected counts if columns were missing independently. Shapes: (cells,)."""
         missing = np.array(self.shares)
         there = 1.0 - missing
         none, all_of_them = there.prod(), missing.prod()
@@ -64,7 +63,7 @@ class Question(NamedTuple):
         return np.array(records * np.maximum(expected, 0.0), np.float64)
 
     def is_told(self, apart: float, places: Sequence[int], *, records: float, stddev: float) -> bool:
-        """Whether so many rows in between, under such noise, say that some of its attributes are missing together."""
+        """Whether `apart` rows in between, under such noise, show that those at `places` are missing together."""
         noise = stddev * math.sqrt(3 * len(places) - 1)
         shares = np.array(self.shares)[list(places)]
         chance = records * (1.0 - shares.prod() - (1.0 - shares).prod())
@@ -72,9 +71,9 @@ class Question(NamedTuple):
 
 
 def list_questions(coarsening: Coarsening, *, records: float, stddev: float) -> list[Question]:
-    """Questions on attributes that as many rows miss each, where an answer can say whether these are the same rows.
+    """Questions on attributes that are missing equally often, where an answer can tell if in the same rows.
 
-    Units: `stddev` is that of an answer's noise, in counts. Privacy: post-processing of released counts.
+    Units: `stddev` of an answer's noise, in counts. Privacy: post-processing of released counts.
     """
     known = []
     for place, (part, facts) in enumerate(zip(coarsening.parts, coarsening.attributes, strict=True)):
@@ -93,9 +92,9 @@ def list_questions(coarsening: Coarsening, *, records: float, stddev: float) -> 
 
 
 def _count(rows: GroupedRows, flags: Sequence[tuple[int, Sequence[bool]]]) -> Floats:
-    """How many rows have which attributes missing, by which groups of each are `flags`.
+    """Counts rows by which attributes are missing: `flags` say which groups of each are.
 
-    That is none, all, then each alone, then all but each; and of all other rows behind which one it changes first.
+    The cells: none, all, each alone, all but each; and of all other rows the attribute after which it changes first.
     """
     width = len(flags)
     total = np.zeros(1 + 3 * width)
@@ -113,13 +112,13 @@ def _count(rows: GroupedRows, flags: Sequence[tuple[int, Sequence[bool]]]) -> Fl
 ABSENCE = Sum[GroupedRows](
     "absence", lambda rows, argument, array: np.concatenate([_count(rows, flags) for flags in argument])
 )
-"""How many rows have which attributes missing, question after question, in one vector."""
+"""Counts of rows by which attributes are missing, one question after the other, in one vector."""
 
 
 def ask_for_absence(
     rows: Rows[GroupedRows], coarsening: Coarsening, *, records: float, times: int, ledger: Ledger
 ) -> Absence:
-    """Asks, so many `times` at most, which attributes are missing together: a selection of a question, and its answer.
+    """Asks up to `times` times which attributes are missing together: a selection and an answer each.
 
     Privacy: a record adds 1 to one count of a question, and what is expected is made of releases; so scores have
       sensitivity 1 under zero-out (2 under replace-one), counts 1 (sqrt 2).
@@ -147,9 +146,9 @@ def ask_for_absence(
 
 
 def _find_together(answer: Floats, question: Question, *, records: float, stddev: float) -> tuple[Set, Question | None]:
-    """The attributes of a question which an answer says are missing together, and what to ask of those behind them.
+    """The attributes that an answer shows to be missing together, and the question that is left on those after them.
 
-    None where noise hides it.
+    No attributes where noise hides it.
     """
     width = len(question.shares)
     alone, changing = answer[2 : 2 + 2 * width].reshape(2, -1).sum(axis=0), answer[2 + 2 * width :]
@@ -163,7 +162,7 @@ def _find_together(answer: Floats, question: Question, *, records: float, stddev
     together, borders = find(kept, changing), np.flatnonzero(changing > _STANDS_OUT * stddev)
     if together or not len(borders):
         return together, None
-    # Of rows that change here all before it are alike: it is known of these, and not of those behind.
+    # Of rows that change here all columns before are alike: it is known of these, not of those after.
     first = int(borders[0]) + 1
     others = Question(question.attributes[first:], question.shares[first:])
     is_open = len(others.shares) >= _LEAST_LEFT and others.is_told(

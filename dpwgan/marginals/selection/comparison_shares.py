@@ -1,4 +1,4 @@
-"""What noisy answers say of how numbers compare: the shares of rows of each kind of gap, in each group of a column.
+"""From noisy answers to the shares of each kind of gap between numbers, in each group of a column.
 
 Privacy: post-processing of releases.
 """
@@ -12,16 +12,16 @@ from dpwgan.marginals.answers.denoising import draw_towards
 from dpwgan.marginals.selection.comparisons import split
 from dpwgan.marginals.simplex import project_on_simplex
 
-# Kinds are nobody's where noise of so many stddevs explains what is counted, the smallest ones, up to such a share.
+# The smallest kinds, up to such a share of rows, are taken for empty where so many stddevs of noise explain them.
 _LEAST_STDDEVS, _MOST_HIDDEN = 3.0, 0.15
 # What chance adds to squares of counts is their number times the noise's variance, and so many stddevs of that.
 _CHANCE = 4.0
 
 
 def find_shares(noisy: Floats, expected: Floats, *, stddev: float) -> Floats32:
-    """The shares in each group, drawn towards those of all groups together where noise explains the difference.
+    """The shares in each group, shrunk towards those of all groups together as far as noise explains the difference.
 
-    Those of all groups are drawn towards expected ones in the same way: an answer that is noise says nothing.
+    Those of all groups are shrunk towards the expected ones in the same way.
     Shapes: `noisy` and `expected` (groups, width).
     """
     totals, of_all = expected.sum(axis=1), expected.sum(axis=0)
@@ -39,7 +39,7 @@ def find_shares(noisy: Floats, expected: Floats, *, stddev: float) -> Floats32:
 
 
 def find_parts(noisy: Floats, expected: Floats, *, stddev: float, are_of_one: bool) -> Floats32:
-    """The shares in each group, as many of each kind told apart less finely as was expected, or all of one.
+    """The shares in each group; each coarser kind keeps its expected share, or one has all if `are_of_one`.
 
     Shapes: `noisy` and `expected` (groups, width).
     """
@@ -59,7 +59,7 @@ def find_parts(noisy: Floats, expected: Floats, *, stddev: float, are_of_one: bo
 
 
 def _leave_chance(noisy: Floats, expected: Floats, *, stddev: float) -> Floats:
-    """Noisy counts drawn towards expected ones, the more the less of what all are off is more than chance explains."""
+    """Noisy counts shrunk towards expected ones; the less their squared errors exceed the noise's, the more."""
     errors, chance = noisy - expected, stddev**2 * (noisy.size + _CHANCE * math.sqrt(2.0 * noisy.size))
     unexplained = max(0.0, float(np.square(errors).sum()) - chance)
     spread = expected * min(1.0, math.sqrt(unexplained / max(1e-9, float(np.square(expected).sum()))))
@@ -67,7 +67,7 @@ def _leave_chance(noisy: Floats, expected: Floats, *, stddev: float) -> Floats:
 
 
 def _hide(counts: Floats, *, total: float, least: float) -> Floats:
-    """Counts of so many rows in all, where the smallest kinds, up to a share, are nobody's if they hold few rows."""
+    """Counts that add to `total`; the smallest kinds, up to a share of all, are 0 if below `least`."""
     most = min(total, np.maximum(counts, 0.0).sum())
     counts = project_on_simplex(counts, np.ones(len(counts)), total=max(1.0, most))
     rising = np.argsort(counts, kind="stable")

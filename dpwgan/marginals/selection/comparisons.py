@@ -1,8 +1,8 @@
-"""Numbers that compare with others of their row, their sums and products, as often as they should.
+"""Redraws numbers so that they are below, equal to or above others of their row, or sums or products, as often as
+measured, and by as much.
 
-Within a group each number is drawn by itself. So numbers are drawn again, within their groups where that is enough,
-until as many as should be are below others, the same, or above, and as far
-(`dpwgan.marginals.selection.comparison_questions` asks for that).
+Within a group each number is drawn independently. So numbers are redrawn, within their groups where that is enough,
+until these shares are met (`dpwgan.marginals.selection.comparison_questions` measures them).
 Privacy: post-processing of released shares.
 """
 
@@ -40,7 +40,7 @@ _LARGEST = 1 << 61
 
 
 def _list_bounds(parts: int) -> Integers:
-    """The least gap of each kind, rising, where powers of two below 2^24 are cut into so many parts, or each gap."""
+    """The least gap of each kind, rising: each gap below `parts`, then powers of two up to 2^24 in `parts` parts."""
     ends = [np.arange(parts, 2 * parts) << halvings for halvings in range(24 - parts.bit_length() + 1)]
     return np.concatenate([np.arange(1, parts), *ends])
 
@@ -56,9 +56,9 @@ _TRIES = 10
 
 
 class Sides(NamedTuple):
-    """A number, and what it is held against: the sum or difference of others, or the product of two.
+    """A number and what it is compared with: the sum or difference of others, or the product of two.
 
-    All is counted in the number's own steps: of cents and whole amounts in cents.
+    Units: steps of the number's own: of cents and whole amounts, cents.
     """
 
     own: int
@@ -66,7 +66,7 @@ class Sides(NamedTuple):
     how: str = SUM
 
     def find_factors(self, facts: Sequence[Attribute]) -> tuple[int, ...]:
-        """How many of the number's own steps a step of each of the others is; 0 where it is no whole number of them."""
+        """A step of each of the others in steps of the number; 0 where that is not a whole number."""
         own, others = facts[self.own].steps, [facts[place].steps for place in self.others]
         if self.how == PRODUCT:
             # A product is scaled once.
@@ -75,20 +75,20 @@ class Sides(NamedTuple):
         return tuple(own // steps if own % steps == 0 else 0 for steps in others)
 
     def is_countable(self, facts: Sequence[Attribute]) -> bool:
-        """Whether 64 bits hold both sides, and what they are made of, in the number's own steps."""
+        """Whether 64 bits hold both sides and all their parts."""
         factors = self.find_factors(facts)
         sizes = [factor * _find_reach(facts[place]) for factor, place in zip(factors, self.others, strict=True)]
         largest = math.prod(sizes) if self.how == PRODUCT else sum(sizes)
         return all(factors) and max(largest, _find_reach(facts[self.own])) < _LARGEST
 
     def join(self, values: Sequence[Integers], facts: Sequence[Attribute]) -> Integers:
-        """The sum of the others, or what else is made of them, in the number's own steps. Shapes: (n,) each."""
+        """The other side: the sum, difference or product. Shapes: (n,) each."""
         scaled = [factor * each for factor, each in zip(self.find_factors(facts), values, strict=True)]
         return _JOIN[self.how](scaled)
 
 
 class Comparison(NamedTuple):
-    """What is held against what, the column by whose groups that is counted, or `ALL`, and how finely it is."""
+    """What is compared, by which column's groups (or `ALL` rows together), and how finely."""
 
     sides: Sides
     by: int = ALL
@@ -96,7 +96,7 @@ class Comparison(NamedTuple):
 
     @property
     def width(self) -> int:
-        """How many kinds of gaps are told apart: those below, none, those above."""
+        """Number of kinds of gaps: those below, 0, those above."""
         return 2 * self.scales + 1
 
     @property
@@ -106,21 +106,21 @@ class Comparison(NamedTuple):
 
     @property
     def others(self) -> tuple[int, ...]:
-        """Those that it is held against."""
+        """Those that it is compared with."""
         return self.sides.others
 
     @property
     def parents(self) -> tuple[int, ...]:
-        """The attributes that the number hangs on."""
+        """The attributes that the number depends on."""
         return self.others if self.by == ALL else (*self.others, self.by)
 
 
 @dataclass(frozen=True, eq=False)
 class Comparisons:
-    """How often numbers are below others, the same or above, and how far. Privacy: released numbers alone.
+    """How often numbers are below, equal to or above others, and by how much. Privacy: released numbers alone.
 
-    `shares`: of each group of a comparison's column the shares of rows where all numbers are there. No number is
-    compared twice, or hangs on itself by way of others. Shapes: (groups, width).
+    `shares`: of the rows with all numbers available, in each group of the comparison's column. No number is compared
+    twice, and there is no cycle. Shapes: (groups, width).
     """
 
     shares: Mapping[Comparison, Floats32] = field(default_factory=dict)
@@ -163,10 +163,7 @@ class Comparisons:
         rng: np.random.Generator,
         kept: Collection[int] = (),
     ) -> None:
-        """Draws numbers again, so that they compare as often as the shares have it.
-
-        Those of `kept` attributes as they are, unless they are what is compared.
-        """
+        """Redraws numbers to meet the shares; those of `kept` attributes only where they are compared themselves."""
         parents, facts, parts = find_parents(self.shares), coarsening.attributes, coarsening.parts
         known = set(kept)
         by_own = {asked.own: asked for asked in self.shares}
@@ -175,7 +172,7 @@ class Comparisons:
             cells = {place: facts[place].find_cells(encoded) for place in (asked.own, *asked.others)}
             rows = np.flatnonzero(np.logical_and.reduce([cells[place] >= facts[place].codes for place in cells]))
             by = find_groups(CoarseRows(encoded, coarsening), asked.by)[rows]
-            # Parts that nothing else hangs on, or was made to hang on, may be drawn again as well.
+            # Parts on which nothing else depends may be redrawn as well.
             free = [place for place in asked.others if place not in known and place not in parents]
             _draw_near(cells, asked, rows[shares[by, asked.scales] > 0.5], free=free, coarsening=coarsening, rng=rng)
             old, wanted = cells[asked.own][rows], _find_wanted(cells, asked, facts)[rows]
@@ -186,7 +183,7 @@ class Comparisons:
 
 
 def find_parents(asked: Mapping[Comparison, Any]) -> dict[int, tuple[int, ...]]:
-    """What each compared number hangs on."""
+    """What each compared number depends on."""
     return {comparison.own: comparison.parents for comparison in asked}
 
 
@@ -208,24 +205,24 @@ class Number(NamedTuple):
 
 
 def find_groups(rows: CoarseRows, by: int, chunk: slice = slice(None)) -> Integers:
-    """The group of every row in a column; one group where rows are counted together. Shapes: (n,)."""
+    """The group of every row in a column; 0 throughout for `ALL`. Shapes: (n,)."""
     return np.zeros(len(rows.encoded.codes[chunk]), np.int64) if by == ALL else rows.find_groups(by, chunk)
 
 
 def find_gaps(numbers: Mapping[int, Number], sides: Sides, facts: Sequence[Attribute]) -> tuple[Integers, Integers]:
-    """How far a number lies above the other side, and in which rows: those that have all numbers. Shapes: (m,) each."""
+    """Number minus other side, and the rows of each gap: those with all numbers available. Shapes: (m,) each."""
     rows = np.flatnonzero(np.logical_and.reduce([numbers[place].is_there for place in (sides.own, *sides.others)]))
     others = sides.join([numbers[place].values[rows] for place in sides.others], facts)
     return numbers[sides.own].values[rows] - others, rows
 
 
 def tell_apart(gaps: Integers, scales: int) -> Integers:
-    """Numbers the kind of each gap: 0 for those farthest below, `scales` for none. Shapes: (n,)."""
+    """The kind of each gap: 0 for those farthest below, `scales` for no gap. Shapes: (n,)."""
     return scales + np.sign(gaps) * np.searchsorted(_BOUNDS[scales], np.abs(gaps), side="right")
 
 
 def split(table: Floats) -> list[Floats]:
-    """A table of kinds as one of each kind that is told apart less finely. Shapes: (n, 2 * scales + 1)."""
+    """The columns of a table of kinds, split by the next coarser kind. Shapes: (n, 2 * scales + 1)."""
     bounds = _BOUNDS[table.shape[1] // 2]
     coarser = SCALES[SCALES.index(len(bounds)) - 1]
     kinds = tell_apart(np.concatenate([-bounds[::-1], [0], bounds]), coarser)
@@ -233,13 +230,13 @@ def split(table: Floats) -> list[Floats]:
 
 
 def _find_wanted(cells: Mapping[int, Integers], asked: Comparison, facts: Sequence[Attribute]) -> Integers:
-    """The cell that a number has where both sides are the same, be it one of its own or not. Shapes: (n,)."""
+    """The cell at which both sides are equal, which may lie outside the attribute's. Shapes: (n,)."""
     values = [Number.of(facts[place], cells[place]).values for place in asked.others]
     return asked.sides.join(values, facts) + (facts[asked.own].codes + facts[asked.own].origin)
 
 
 def _are_near(wanted: Integers, groups: Integers32, *, part: AttributeGroups, own: Attribute) -> Flags:
-    """Whether cells are of these groups. Shapes: (n,)."""
+    """Whether cells are legal and in these groups. Shapes: (n,)."""
     legal = np.clip(wanted, own.codes, own.cells - 1)
     near: Flags = (legal == wanted) & (part.find_groups(legal) == groups)
     return near
@@ -254,10 +251,10 @@ def _draw_near(
     coarsening: Coarsening,
     rng: np.random.Generator,
 ) -> None:
-    """Draws parts of some rows again within their groups, in place, where both sides are then of one group.
+    """Redraws parts of some rows within their groups, in place, where both sides then fall into one group.
 
-    A day that is a group of its own is hardly hit so, and many rows may have it, as a study's last: one part is what it
-    then has to be, in the end outside of its group.
+    A day that is a group by itself is hardly ever hit so, and many rows may have it, as a study's last day: one part
+    is then solved for, in the last turn even outside its group.
     """
     facts, parts = coarsening.attributes, coarsening.parts
     own, part = facts[asked.own], parts[asked.own]
@@ -292,10 +289,10 @@ def _settle(
     own: Attribute,
     rng: np.random.Generator,
 ) -> Integers:
-    """Draws cells again so that their gaps from the wanted ones are of each kind as often as they should.
+    """Redraws cells so that their gaps from the wanted ones have each kind as often as `shares` say.
 
-    Those that are wanted first, of rows that need not leave their group for it; then others, as chance has them within
-    their groups; then by gaps of the kinds that are lacking, within groups as long as that can be.
+    First exact matches that need not leave their group; then random draws within groups; then by gaps of the kinds
+    that are lacking, within groups as long as that works.
     Shapes: `cells`, `wanted` and `by`, a group, (n,).
     """
     width, groups, settled = shares.shape[1], part.find_groups(cells), cells.copy()
@@ -307,7 +304,7 @@ def _settle(
     rest, leaving = np.arange(len(cells)), None
 
     def take(drawn: Integers, is_hit: Flags | bool) -> None:
-        """Settles rows of the rest for what was drawn, as many of each kind as are lacking."""
+        """Settles unsettled rows for what was drawn, as many of each kind as are lacking."""
         nonlocal rest
         hits = rng.permutation(np.flatnonzero(is_hit & (drawn >= own.codes) & (drawn < own.cells)))
         kinds = width * by[rest[hits]] + tell_apart(drawn[hits] - wanted[rest[hits]], scales)
@@ -320,7 +317,7 @@ def _settle(
         rest = rest[is_left]
 
     def are_likely(drawn: Integers) -> Flags | bool:
-        """Whether days are such as others are: a day of the week that is seldom one is as seldom taken."""
+        """Accepts days in proportion to their odds: a rare day of the week is rarely taken."""
         if own.unit != DAYS:
             return True
         return rng.random(len(drawn)) < part.find_odds(np.clip(drawn, own.codes, own.cells - 1))
@@ -354,7 +351,7 @@ def _settle(
 
 
 def _choose_first(kinds: AnyIntegers, most: Integers) -> Integers:
-    """The places of the first of each kind, so many at most, kind by kind. Shapes: (n,), `most` (kinds,)."""
+    """The places of the first `most` of each kind, kind by kind. Shapes: (n,), `most` (kinds,)."""
     order = np.argsort(kinds, kind="stable")
     counts = np.bincount(kinds, minlength=len(most))
     before = np.arange(len(kinds)) - (np.cumsum(counts) - counts)[kinds[order]]
@@ -363,7 +360,7 @@ def _choose_first(kinds: AnyIntegers, most: Integers) -> Integers:
 
 
 def _draw_gaps(kinds: Integers, others: Integers, *, scales: int, rng: np.random.Generator) -> Integers:
-    """Draws a gap of each kind: all of one alike, and as large as some of the `others` where signs are all.
+    """Draws a gap of each kind: uniform within a kind, and of the size of some of `others` where kinds are signs.
 
     Shapes: `kinds` (n,), below 0 for those below.
     """

@@ -1,8 +1,8 @@
-"""Which days of the week go with what else a row says: asked for beside groups of days, which do not show it.
+"""How days of the week depend on other columns, which groups of days, as runs of days, cannot show.
 
-Offices take no appointments on Sundays, and emergencies come on all days. Groups are runs of days, so whether a row's
-day is a Sunday would be chance. So it is asked how many rows have each kind of day by another column's groups, and rows
-of a group of days trade these accordingly.
+Offices take no appointments on Sundays, and emergencies come on all days; within a group, whether a row's day is a
+Sunday would be independent of both. So rows are counted by kind of day and another column's groups, and rows of a
+group trade days accordingly.
 Privacy: rows are read by `Questions`, for selections and answers alone; the rest is post-processing.
 """
 
@@ -28,10 +28,10 @@ from dpwgan.table.rows import Rows, Sum
 from dpwgan.table.storage import cut, let_go
 
 MOST_COLUMNS = 5
-"""By so many other columns the days of one date are told apart at most."""
+"""The most other columns that the days of one date may depend on."""
 
 DRAFTED_ROWS = 100_000
-"""Of how many rows of the fitted codes it is seen what is to be expected: chance in them passes into lifts."""
+"""Rows drafted from the fitted codes for the expected counts: their sampling error passes into lifts."""
 
 # Days that are as many at least are worth telling apart.
 _LEAST_DAYS = 14
@@ -43,18 +43,17 @@ _KIND = "days"
 
 @dataclass(frozen=True, eq=False)
 class DayLifts:
-    """How rows of a group share its days, by other columns. Privacy: released numbers alone.
+    """How the rows of a group share its days, given other columns. Privacy: released numbers alone.
 
-    `lifts`: of a date and another attribute, in the order in which they were asked for, how many times as many rows of
-    each of the other's groups have each kind of day as would by what was asked for before.
-    Shapes: (groups, DAY_KINDS).
+    `lifts`: by date and other attribute, in the order in which they were measured: the share of each kind of day in
+    each of the other's groups, over what the lifts before give. Shapes: (groups, DAY_KINDS).
     """
 
     lifts: Mapping[Edge, Floats32] = field(default_factory=dict)
 
     @property
     def dates(self) -> frozenset[int]:
-        """The attributes whose days are told apart."""
+        """The attributes whose days are redrawn."""
         return frozenset(own for own, _ in self.lifts)
 
     def pack(self) -> dict[str, AnyArray]:
@@ -75,7 +74,7 @@ class DayLifts:
         )
 
     def redraw(self, encoded: EncodedTable, coarsening: Coarsening, *, rng: np.random.Generator) -> None:
-        """Has rows trade days within their groups, so that kinds of days go with other columns."""
+        """Has rows trade days within their groups, so that kinds of days depend on other columns as measured."""
         for own in sorted(self.dates):
             facts, part = coarsening.attributes[own], coarsening.parts[own]
             cells = facts.find_cells(encoded)
@@ -108,7 +107,7 @@ def _find_kinds(facts: Attribute, part: AttributeGroups, cells: Integers) -> Int
 
 
 def _count(rows: CoarseRows, pairs: Sequence[Edge]) -> Floats:
-    """How many rows of each other attribute's groups have each kind of day, pair after pair, in one vector."""
+    """Counts rows by the other attribute's groups and kind of day, one pair after the other, in one vector."""
     encoded, coarsening = rows
     facts, parts, width = coarsening.attributes, coarsening.parts, DAY_KINDS + 1
     found = [np.zeros(coarsening.sizes[other] * width) for _, other in pairs]
@@ -126,7 +125,7 @@ DAY_COUNTS = Sum[CoarseRows]("kinds of days", lambda rows, pairs, array: _count(
 
 
 def pose_day_questions(rows: Rows[CoarseRows], *, dates: Sequence[int], ledger: Ledger) -> Questions[Edge]:
-    """By which other column the days of a date may be told apart: each date beside each other attribute.
+    """The candidates: each date with each other attribute.
 
     Privacy: a record adds 1 to one count of a pair at most, as `Questions` has it.
     """
@@ -138,10 +137,9 @@ def pose_day_questions(rows: Rows[CoarseRows], *, dates: Sequence[int], ledger: 
 
 
 def ask_for_first_day(questions: Questions[Edge], coarsening: Coarsening, *, records: float) -> DayLifts:
-    """Asks once, by which column days are told apart best: none where noise explains the answer, so that no more need
-    be asked.
+    """Asks once which column tells days apart best; no lifts where noise explains the answer: no need to ask more.
 
-    What is expected is that days and other columns have nothing to do with each other.
+    Expected is independence of days and other columns.
     Privacy: a selection and an answer of `questions`; the rest is made of releases.
     """
     dates = {own for own, _ in questions.candidates}
@@ -150,7 +148,7 @@ def ask_for_first_day(questions: Questions[Edge], coarsening: Coarsening, *, rec
         (own, by): records * np.outer(coarsening.probabilities[by], kinds[own]) for own, by in questions.candidates
     }
     pair, answer = questions.ask(expected)
-    # Sums over either are those of one-ways, which are known less exactly than noise of the answer has it.
+    # The answer's margins are those of one-ways, which are known less exactly than its noise says.
     variance, free = questions.stddev**2, (len(answer) - 1) * (DAY_KINDS - 1)
     unexplained = np.square(answer - take_sums(answer, expected[pair])).sum() - variance * free
     if unexplained < _TOLD * variance * math.sqrt(2.0 * free):
@@ -168,10 +166,10 @@ def ask_for_day_lifts(
     times: int,
     rng: np.random.Generator,
 ) -> DayLifts:
-    """Asks, so many `times`, by which other column the days of a date are told apart best: a selection, an answer.
+    """Asks `times` times which other column tells the days of a date apart best: a selection and an answer each.
 
-    `drafted` rows are of the fitted codes: what is expected, once they trade days by what is `known` and was asked
-    before. `but` are attributes that are drawn again afterwards: they are not told apart, nor others by them.
+    `drafted` rows of the fitted mixture give the expected counts, once they trade days by all lifts `known` so far.
+    `but`: attributes that are redrawn afterwards, which neither depend on others here nor others on them.
     Privacy: as `ask_for_first_day`.
     """
     every = [pair for pair in questions.candidates if not {*pair}.intersection(but)]
@@ -200,6 +198,6 @@ def _share_kinds(facts: Attribute, part: AttributeGroups) -> Floats:
 
 
 def _lift(answer: Floats, expected: Floats, other: Attribute, *, stddev: float) -> Floats32:
-    """How many times as many rows as were expected an answer has, but for what noise explains."""
+    """The lift that an answer shows, shrunk towards 1 as far as noise explains it."""
     means, _ = denoise(answer, expected, stddev=stddev, ordered=[other.ordered, False])
     return find_lifts(means, expected)

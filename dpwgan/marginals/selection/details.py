@@ -1,8 +1,8 @@
-"""Which code of its group a row has, by another column: asked where a long list of codes has to share groups.
+"""Which code of its group a row has, given another column: for columns with more codes than groups.
 
-A column of more codes than it may have groups keeps each code's share, but which of its group's codes a row has would
-be chance: a county beside the district of another. So pairs are asked for once more, of a column's codes by another's
-groups, or its codes where it has such, and rows of a group share its codes out by these answers.
+Such a column keeps each code's share, but within a group a row's code would be drawn independently of all else: a
+county beside the district of another. So some pairs are measured again, a column's codes by another's groups (or its
+codes, if it has such), and the rows of a group share its codes accordingly.
 Privacy: rows are read by `Questions`, for selections and answers alone; the rest is post-processing.
 """
 
@@ -43,12 +43,12 @@ _CODES, _LIFTS = "codes", "lifts"
 
 @dataclass(frozen=True, eq=False)
 class Details:
-    """How rows of a group share its codes, by other columns. Privacy: released numbers alone.
+    """How the rows of a group share its codes, given other columns. Privacy: released numbers alone.
 
-    `codes`: of each attribute the codes, rising, that have a category of their own, among groups of several. `lifts`:
-    of an attribute and another one, how many times as many rows have a code and a category of the other as would if
-    the group were all that mattered; categories are the other's groups, and after them its own such codes. No attribute
-    comes twice, or hangs on itself by way of others.
+    `codes`: by attribute, the codes of shared groups that have a category of their own, rising. `lifts`: by attribute
+    and parent, P(code, category of the parent) over what it would be if codes depended on groups alone; categories are
+    the parent's groups, then those of its own codes. No attribute has two parents, and there is no cycle.
+    Shapes: (codes, categories).
     """
 
     codes: Mapping[int, Integers] = field(default_factory=dict)
@@ -87,12 +87,12 @@ class Details:
         return bool(codes_fit and lifts_fit and len(by) == len(self.lifts))
 
     def redraw(self, encoded: EncodedTable, coarsening: Coarsening, *, rng: np.random.Generator) -> None:
-        """Draws codes of rows again, within their groups: each as often as its share of the group has it."""
+        """Redraws the codes of rows within their groups; each code keeps its share of the group."""
         by = dict(self.lifts.keys())
         for own in put_in_order(_find_parents(self.lifts)):
             kind, other = (_Categories(coarsening.parts[at], self.codes.get(at)) for at in (own, by[own]))
             cells, others = (coarsening.attributes[at].find_cells(encoded) for at in (own, by[own]))
-            # All other codes of a group are one kind, of which nothing is known.
+            # All other codes of a group are one kind, of lift 1.
             lifts = np.pad(self.lifts[own, by[own]].T, ((0, 0), (kind.part.size, 0)), constant_values=1.0)
             drawn, found, kinds = cells.copy(), other.find(others), kind.find(cells)
             for rows in cut(len(cells), size=max(1, _MOST_ODDS // kind.count)):
@@ -106,7 +106,7 @@ def _find_parents(lifts: Iterable[Edge]) -> dict[int, tuple[int]]:
 
 
 class _Categories:
-    """An attribute's groups, and after them those of its codes that have a category of their own."""
+    """An attribute's categories: its groups, then those of its codes that have a category of their own."""
 
     def __init__(self, part: AttributeGroups, codes: Integers | None) -> None:
         self.part = part
@@ -129,7 +129,7 @@ class _Categories:
 
     @functools.cached_property
     def weights(self) -> Floats:
-        """Of each category its share of its group: of a group, what its other codes have."""
+        """The share of its group that each category has: of a group, that of its other codes."""
         own = self.part.weights[self.codes]
         rest = 1.0 - np.bincount(self.part.groups[self.codes], own, minlength=self.part.size)
         return np.append(np.maximum(rest, 0.0), own)
@@ -138,9 +138,9 @@ class _Categories:
 def find_codes(
     coarsening: Coarsening, attributes: Sequence[int], *, records: float, least_count: float
 ) -> dict[int, Integers]:
-    """Of each attribute in which these hold a part of the records, the codes that share a group and can be told apart.
+    """The codes that share a group and are frequent enough to be told apart, by attribute, where these matter.
 
-    Units: `least_count` is a count of records: what such a code holds at least.
+    Units: `least_count`, in records: what such a code holds at least.
     Privacy: post-processing of the one-way release.
     """
     found = {}
@@ -155,7 +155,7 @@ def find_codes(
 
 
 def _count_details(rows: GroupedRows, argument: dict[str, Any]) -> Floats:
-    """The counts of some attributes' codes by others' categories, pair after pair, in one vector."""
+    """Counts some attributes' codes by others' categories, one pair after the other, in one vector."""
     sizes, groups = rows.layout.sizes, rows.groups
     of_cells = {int(place): np.array(categories) for place, categories in argument["categories"].items()}
     pairs = argument["pairs"]
@@ -185,11 +185,11 @@ def ask_for_details(
     times: int,
     ledger: Ledger,
 ) -> Details:
-    """Asks, so many `times`, by which other column an attribute's codes are told apart best: a selection, an answer.
+    """Asks `times` times which other column tells an attribute's codes apart best: a selection and an answer each.
 
-    `codes`: those of `find_codes`, of attributes whose cells rows hold. `probabilities` are the fitted codes, by which
-    counts are expected: as likely within a group, whatever the other column says. Each attribute has one such column:
-    further questions are for the same again, whose mean has less noise.
+    `codes`: as `find_codes` gave them, of attributes whose cells rows hold. `probabilities`: the fitted mixture, which
+    gives the expected counts, where codes of a group do not depend on the other column. Each attribute has one parent:
+    further questions measure it again, and the mean has less noise.
     Privacy: a record adds 1 to one count of a pair at most, and what is expected is made of releases; so scores have
       sensitivity 1 under zero-out (2 under replace-one), counts 1 (sqrt 2).
     Shapes: `probabilities` (codes, width).
@@ -217,14 +217,14 @@ def ask_for_details(
 
 
 def _lift(answers: Sequence[Floats], expected: Floats, *, stddev: float) -> Floats32:
-    """How many times as much as was expected answers say on the mean, but for what noise explains."""
+    """The lift that the mean of the answers shows, shrunk towards 1 as far as noise explains it."""
     answer, noise = np.mean(answers, axis=0), stddev / math.sqrt(len(answers))
     drawn = draw_to_columns(answer, expected, draw_to_multiples(answer, expected, stddev=noise), stddev=noise)
     return find_lifts(drawn.means, expected)
 
 
 def _list_candidates(kinds: Sequence[_Categories], probabilities: Probabilities, layout: GroupLayout) -> Iterator[Edge]:
-    """Each attribute of such codes with those others whose groups hang together with its own most, by fitted codes."""
+    """Each attribute of such codes, with the attributes most dependent on it by the fitted mixture."""
     shares = probabilities.mean(axis=0)
     for own, kind in enumerate(kinds):
         if not len(kind.codes):
@@ -238,7 +238,7 @@ def _list_candidates(kinds: Sequence[_Categories], probabilities: Probabilities,
 
 
 def _expect(kinds: Sequence[_Categories], probabilities: Probabilities, pair: Edge, layout: GroupLayout) -> Floats:
-    """The share of rows of an attribute's codes and another's categories where groups are all that matters."""
+    """The shares of an attribute's codes by another's categories if codes depended on groups alone."""
     own, other = (kinds[at] for at in pair)
     groups = answer_pairs(probabilities, *map(layout.get_slice, pair)).astype(np.float64)
     size = own.part.size

@@ -1,13 +1,13 @@
-"""Attributes that hang on others: whether one does, and in which order they are drawn."""
+"""Which attributes depend on which: ancestors, and the order in which they are drawn."""
 
 from collections.abc import Collection, Mapping
 
 Parents = Mapping[int, Collection[int]]
-"""Of each attribute that hangs on others, these."""
+"""By attribute, those that it depends on directly."""
 
 
 def hangs_on(parents: Parents, own: int, other: int) -> bool:
-    """Whether an attribute is the other one, or hangs on it, be it by way of others, which may go round in circles."""
+    """Whether an attribute is the other one or descends from it; cycles are allowed."""
     seen, left = set[int](), [own]
     while left and other not in seen:
         seen.add(place := left.pop())
@@ -16,5 +16,5 @@ def hangs_on(parents: Parents, own: int, other: int) -> bool:
 
 
 def put_in_order(parents: Parents) -> list[int]:
-    """Those that others hang on first."""
+    """Parents first."""
     return sorted(parents, key=lambda own: sum(hangs_on(parents, own, other) for other in parents))

@@ -1,4 +1,4 @@
-"""Tables of counts that are asked for one at a time: the one whose answer is expected to gain most, and its answer.
+"""Candidate tables of counts: select the one whose answer should gain most, and measure it; again and again.
 
 Privacy: of rows it reads the scores of candidates made of releases alone, through the exponential mechanism, and the
 counts of the one selected, through the Gaussian mechanism.
@@ -22,10 +22,10 @@ Question = TypeVar("Question")
 
 @dataclass(eq=False)
 class Questions(Generic[Question]):
-    """Candidates by name, each a table of counts; all are counted when the first is selected.
+    """Candidates by name, each a table of counts; all are counted at the first selection.
 
-    `count` gives all tables of these `shapes` in a row. `labels`: of both releases. Of `ordered` candidates neighbours
-    along the first axis are alike: gains may be those in blocks of them.
+    `count` gives all tables of these `shapes`, flat, in one vector. `labels`: of selections and of answers. `ordered`:
+    candidates whose first axis has an order, so that blocks of neighbours may be scored.
     Privacy: a record must add 1 to one count of a candidate at most. Scores then have sensitivity 1 under zero-out (2
       under replace-one), counts 1 (sqrt 2). Rows are read within the ledger's selections and answers alone.
     Source: as `QueryDiscriminator`.
@@ -49,7 +49,7 @@ class Questions(Generic[Question]):
         return list(self.shapes)
 
     def split(self, flat: Floats) -> dict[Question, Floats]:
-        """The table of each candidate, from a vector that has all of them one after the other."""
+        """The table of each candidate, from the vector that holds all of them."""
         pieces = np.split(flat, np.cumsum([math.prod(shape) for shape in self.shapes.values()])[:-1])
         return {one: piece.reshape(shape) for (one, shape), piece in zip(self.shapes.items(), pieces, strict=True)}
 
@@ -58,9 +58,9 @@ class Questions(Generic[Question]):
         return self.split(self.count())
 
     def ask(self, expected: Mapping[Question, Floats], *, stddev: float | None = None) -> tuple[Question, Floats]:
-        """Selects one of those of which counts are expected, and releases its counts.
+        """Selects among the candidates for which counts are `expected`, and releases the counts of the one selected.
 
-        `stddev`: of the noise that gains are expected with, if it is not that of this answer alone.
+        `stddev`: of the noise that scores assume; that of one answer if not given.
         """
         noise, left = stddev or self.stddev, list(expected)
 
