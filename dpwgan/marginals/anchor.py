@@ -1,4 +1,4 @@
-"""The anchor: a mixture of codes fitted to released marginals, a method by itself and what a critic starts from.
+"""The anchor: a mixture of codes fitted to released marginals; a method by itself, and the start of a critic.
 
 Privacy: `dpwgan.marginals.anchor_plan` fixes every release, its noise and its count from public facts; `fit_anchor`
 charges each before it happens. What is not a release is made of releases.
@@ -42,16 +42,16 @@ Within = TypeVar("Within", Details, DayLifts, Comparisons)
 
 _CORRELATIONS_ACT, _DETAILS_ACT, _COMPARISONS_ACT = "correlations", "details", "comparisons"
 _FIRST_DAY_ACT, _DAYS_ACT = "first day", "days"
-# What mass on combinations that a rule forbids weighs: so many times what it costs to be a stddev off an answer there.
-# More would keep codes of two kinds from ever changing places, and what is left is mended in each code's rows.
+# Weight of mass on combinations that a rule forbids: so many times the cost of being a stddev off an answer there. More
+# would keep codes of two kinds from ever changing places, and what is left is mended in each code's rows.
 _FORBIDDEN_WEIGHT = 5.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FittedAnchor:
     """A generator fitted to its releases, by `losses`. `table` is for further discriminators, its rows never for the
-    output. `is_short`: whether the fit was one of few steps, by plan. `details` tell codes apart within their groups,
-    `day_lifts` days, `comparisons` say how numbers compare.
+    output. `is_short`: whether the fit had few steps, by plan. `details`, `day_lifts` and `comparisons` are how rows
+    vary within groups.
     """
 
     table: ReleasedTable
@@ -63,14 +63,13 @@ class FittedAnchor:
     comparisons: Comparisons = field(default_factory=Comparisons)
 
     def make_pure(self, probabilities: Probabilities) -> Probabilities:
-        """Codes each of which has all columns that are missing together, or none. Shapes: (codes, width)."""
+        """Codes each of which has all or none of the columns that are missing together. Shapes: (codes, width)."""
         return self.table.absence.make_pure(probabilities, self.table.coarsening)
 
     def make_sampler(self, probabilities: Probabilities, *, certificate: Certificate | None = None) -> MixtureSampler:
-        """Rows of fitted codes, few of pairs that answers say are empty; what is certified is the codes as they are.
+        """The sampler of rows of fitted codes; it avoids pairs that answers show to be empty.
 
-        Where a short fit left answers missed, rows are moved to them.
-
+        After a short fit rows are moved to answers that codes miss. What is certified is the codes.
         Privacy: post-processing of releases. Shapes: (codes, width).
         """
         table = self.table
@@ -89,10 +88,7 @@ class FittedAnchor:
 
 
 def on_one_thread() -> AbstractContextManager[Any]:
-    """Has the processor's library multiply on one thread in a block.
-
-    The fit's products are small: threads would do little but wait for each other, and waiting is paid for like work.
-    """
+    """Has BLAS use one thread in the block: the fit's products are so small that more would mostly wait."""
     limits: AbstractContextManager[Any] = threadpool_limits(limits=1, user_api="blas")
     return limits
 
@@ -110,8 +106,8 @@ def fit_anchor(
 ) -> FittedAnchor:
     """Measures one-ways and marginals, and fits the generator to them.
 
-    `rng` draws the first codes. `public` rows are a prior. `threads`: at most so many cores are used; None for all.
-    `meanwhile`: what may be done beside the last fit, if there is a core for it.
+    `rng` draws the first codes. `public` rows are a prior. `threads`: the most cores to use; None for all.
+    `meanwhile`: something to do beside the last fit, if there is a core for it.
     Privacy: each release is charged before it reads rows; the rest is post-processing.
     Raises: PrivacyError from the ledger.
     """
@@ -152,7 +148,7 @@ def fit_anchor(
     if design.day_questions:
         first = partial(ask_for_first_day, of_days, table.coarsening, records=table.records)
         days = _ask_once(_FIRST_DAY_ACT, first, days, ledger=ledger)
-    # Where the first one says nothing of days, there are none but it.
+    # If the first one shows nothing of days, it is the only one.
     day_questions = design.day_questions if days.lifts else min(1, design.day_questions)
     questions = design.queries - details - day_questions - table.absence.asked
     generator = _play_rounds(
@@ -179,7 +175,7 @@ def fit_anchor(
 
 
 def _ask_once(act: str, ask: Callable[[], Within], known: Within, *, ledger: Ledger) -> Within:
-    """What is asked for, or what the run's checkpoint has of it; what is `known` where an earlier life lost it."""
+    """What `ask` gives, or the run's checkpoint has of it; what is `known` where an earlier life lost it."""
     if ledger.journal.has_lost(act):
         return known
     return known.unpack(ledger.keep(act, lambda: ask().pack(), dispensable=True))
@@ -194,7 +190,7 @@ def _ask_within_groups(
     rng: np.random.Generator,
     ledger: Ledger,
 ) -> FittedAnchor:
-    """Asks how numbers compare, and, so often, on which days what happens: what rows of fitted codes do not show."""
+    """Asks how numbers compare, and `day_questions` times on which days what happens: groups cannot show it."""
     table = fitted.table
     if day_questions <= 0 and not design.compared:
         return fitted
@@ -255,9 +251,9 @@ def _play_rounds(
     tick: FitProgress,
     threads: int | None,
 ) -> Mixture:
-    """Asks for the tree, then for further marginals in turns, each time where codes fitted to all before are worst.
+    """Asks for the tree, then for further marginals in turns, each where codes fitted to all before are worst.
 
-    There are so many `questions` in all. A turn that an earlier life of the run began, and lost, is left out.
+    `questions`: in all. A turn that an earlier life of the run began, and lost, is left out.
     """
     journal, settings, coarsening = ledger.journal, design.settings, table.coarsening
     edges = min(design.edges, questions)
@@ -297,7 +293,7 @@ def _play_rounds(
         if number <= fitted:
             tick.skip(steps)
             continue
-        # The optimiser's memory is of fewer answers: a checkpoint does without it, too.
+        # The optimiser's memory is of fewer answers, and is in no checkpoint.
         mixture.forget()
         fit(mixture, losses, steps=steps, learning_rate=rate, last_rate=rate, tick=tick, threads=threads)
         if journal.keeps:

@@ -27,51 +27,51 @@ Noise = Literal["laplace", "gaussian"]
 
 ONE_WAYS_LABEL = "one-way counts"
 
-# The strength of a budget is n times the root of 2 rho: the number of records over the noise of a lone count.
-# Shares of the budget, in units of zero-concentrated privacy (rho), which add up. One-ways are a part of every marginal
-# and say which groups are worth counting. They get the cells of all columns over the strength: their noise is then the
-# same part of a cell's stddev over the columns' cells, and answers, which say something of one-ways too, get the rest.
-# A selection only has to find one of the worst marginals.
+# The strength of a budget is n sqrt(2 rho): the number of records over the noise of a lone count.
+# Shares are of rho (zero-concentrated privacy), and add up. One-ways are a part of every marginal and say which groups
+# are worth counting. They get the cells of all columns over the strength, so that their noise is a fixed part of the
+# spread of the columns' cells; answers, which say something of one-ways too, get the rest. A selection only has to find
+# one of the worst marginals.
 _LEAST_ONE_WAYS, _MOST_ONE_WAYS = 0.15, 0.8
 SELECTION_SHARE = 0.05
-# Strength that a marginal beyond one-ways needs: where there is less, the tree stays a forest.
+# Strength that each marginal beyond one-ways needs: with less, the tree stays a forest.
 _STRENGTH_A_QUESTION = 20.0
 _LEAST_QUESTIONS = 2
-# Where columns are few, one of categories may have more groups than others, up to so many: codes beyond share groups.
+# The most groups of a column of categories, and of all columns together: codes beyond share groups.
 _MOST_GROUPS, _MOST_GROUPS_OF_ALL = 512, 4_096
-# Of many columns numbers have fewer groups than elsewhere, but so many: of larger ones answers say more.
+# Of many columns numbers have fewer groups, but at least so many: of larger groups answers say more.
 _LEAST_INTERVALS = 32
-# Of columns whose codes share groups these are told apart by so many rounds each; by one of so many rounds, at most.
+# Answers for each column whose codes share groups, to tell these apart: at most one of so many rounds in all.
 _ANSWERS_A_DETAIL, _ROUNDS_A_DETAIL = 4, 4
-# Days of the week are told apart by one of so many rounds, at most.
+# At most one of so many rounds is for days of the week.
 _ROUNDS_A_DAY = 6
-# Which columns are missing together is asked so often at most, by one of so many questions each.
+# The most questions on columns missing together, and at most one of so many questions.
 _MOST_ABSENCES, _QUESTIONS_AN_ABSENCE = 4, 8
-# Numbers of more levels than there may be groups are compared with others, so often at most. What is looked for is of
-# many rows: so many times the noise of other answers will do.
+# The most comparisons of numbers of more levels than groups; and their noise over that of other answers: what is looked
+# for concerns many rows.
 _MOST_COMPARISONS, _COMPARISON_NOISE = 10, 4.0
-# Columns with an order are correlated all at once where they have more pairs than so many times the questions; a pair
-# with codes counts half, as these may be mere names. Their share has noise's eigenvalues be the same part of the
-# largest there can be in all tables; where that takes more than several times the most, nothing would stand out of it.
+# Columns with an order are correlated where they have more pairs than so many times the questions; a pair with codes
+# counts half, as these may be mere names. Their share makes the noise's eigenvalues a fixed part of the largest one
+# possible; where that takes `_HOPELESS` times the most share, nothing would stand out.
 _PAIRS_A_CORRELATION = 3
 _CORRELATION_STRENGTH, _HOPELESS = 45.0, 8.0
 _LEAST_OF_CORRELATIONS, _MOST_OF_CORRELATIONS = 0.05, 0.2
-# Beyond the tree: rounds that pay at a strength of 1, with its root.
+# Rounds beyond the tree, over the root of the strength.
 _ROUNDS_FACTOR = 0.4
-# So many at most, or a quarter of the pairs if that is more, and of few columns so many for each: beyond it is larger
-# marginals that are asked for, or the same again, which take long to fit to and change little.
+# At most so many, or a quarter of the pairs if that is more, and of few columns so many for each: further ones would be
+# larger marginals, or the same again, which take long to fit and change little.
 _MOST_ROUNDS, _MOST_ROUNDS_OF_ALL, _ROUNDS_AN_ATTRIBUTE = 80, 160, 5
 _PAIRS_A_ROUND = 4
-# Three-way marginals pay where the noise of an answer is far below a group.
+# Three-way marginals pay where an answer's noise is far below a group.
 _STRENGTH_FOR_THREE_WAYS = 3_000.0
-# Larger ones pay where all their cells have this strength; columns of few cells are asked for more often, too.
+# Larger ones pay where each of their cells has this strength; columns of few cells also get more rounds.
 _STRENGTH_A_CELL = 25.0
 _MOST_WAYS = 5
 _FEW_CELLS = 4.0
-# Time, measured as that of the fit: what one-way counts and their groups need to start up, and each attribute.
+# Measured as that of the fit: seconds of one-way counts and groups, to start up and for each attribute.
 _SECONDS_OF_ONE_WAYS = 0.3
 _SECONDS_AN_ATTRIBUTE = 1.3e-3
-# A row's part in the counts of all pairs, over the square of the columns.
+# Seconds of a row in the counts of all pairs, over the square of the columns.
 _SECONDS_A_PAIR = 1.5e-9
 
 
@@ -79,12 +79,11 @@ _SECONDS_A_PAIR = 1.5e-9
 class AnchorDesign:
     """Every release of an anchor, fixed before a row is read.
 
-    `one_ways_share` is the one-way counts' share of rho, `edges` are the pairs of the tree, `rounds` the marginals
-    asked for after it.
-    `detailed`: the attributes whose codes some of these may tell apart within groups; `compared`: whose numbers are
-    compared; `correlated`: those whose rank correlations are released.
-    Units: `scale` s stands for rho = 1/(2 s^2) in all; noise multipliers are noise stddevs over sensitivities. Where
-    one-way counts are all there is they may be `pure`: with Laplace noise, and s stands for epsilon = 1/s.
+    `one_ways_share`: the one-way counts' share of rho; `edges`: pairs of the tree; `rounds`: marginals after it.
+    Attributes: `detailed` ones may have their codes told apart within groups, `compared` ones their numbers compared,
+    and the rank correlations of `correlated` ones are released.
+    Units: `scale` s stands for rho = 1/(2 s^2) in all; noise multipliers are noise stddevs over sensitivities. One-way
+    counts that are all there is may be `pure`: with Laplace noise, and s stands for epsilon = 1/s.
     """
 
     shape: TableShape
@@ -118,7 +117,7 @@ class AnchorDesign:
 
     @property
     def details(self) -> int:
-        """How many rounds tell codes apart within their groups, if released counts leave any to be."""
+        """The most rounds that tell codes apart within their groups; released counts may leave fewer."""
         return min(_ANSWERS_A_DETAIL * len(self.detailed), self.rounds // _ROUNDS_A_DETAIL)
 
     @property
@@ -136,7 +135,7 @@ class AnchorDesign:
 
     @property
     def dates(self) -> tuple[int, ...]:
-        """The attributes that are days, which may be told apart by what else a row says."""
+        """The attributes whose days may be told apart by other columns."""
         return find_dates(self.one_way_plan.attributes)
 
     @property
@@ -146,7 +145,7 @@ class AnchorDesign:
 
     @property
     def absences(self) -> int:
-        """How many questions are which columns are missing together, if released counts leave any that may be."""
+        """The most questions on columns missing together; released counts may leave fewer."""
         missing = sum(attribute.missing > 0 for attribute in self.one_way_plan.attributes)
         return min(_MOST_ABSENCES, missing // 2, self.queries // _QUESTIONS_AN_ABSENCE)
 
@@ -157,8 +156,8 @@ class AnchorDesign:
 
     @property
     def refinements(self) -> int:
-        """How often it is asked how far days and times lie apart exactly: for each but one twice, ever more finely, and
-        once more where there are numbers that may say so.
+        """Questions on how far moments lie apart exactly: two for each but one, ever finer, and one more where numbers
+        may say it.
         """
         facts = self.one_way_plan.attributes
         moments = sum(each.is_moment and place in self.compared for place, each in enumerate(facts))
@@ -167,12 +166,12 @@ class AnchorDesign:
 
     @property
     def comparisons(self) -> int:
-        """How often it is asked how a number compares with others: for each but one, on which all others may hang."""
+        """Questions on how numbers compare: one for each but one, on which all others may depend."""
         return min(_MOST_COMPARISONS, max(0, len(self.compared) - 1)) + self.refinements
 
     @property
     def _cost_of_questions(self) -> float:
-        """What all questions cost, in marginals: comparisons have selections as these have."""
+        """What all questions cost, in marginals: comparisons have as costly selections."""
         of_comparison = SELECTION_SHARE + (1.0 - SELECTION_SHARE) / _COMPARISON_NOISE**2
         return max(1.0, self.queries + self.comparisons * of_comparison)
 
@@ -183,7 +182,7 @@ class AnchorDesign:
 
     @property
     def _needed_share(self) -> float:
-        """What correlations need of what is left beside one-ways."""
+        """The share that correlations need of what one-ways leave."""
         if not self.correlated:
             return 0.0
         needed = len(self.correlated) * (_CORRELATION_STRENGTH / self.strength) ** 2 / (1.0 - self.one_ways_share)
@@ -191,7 +190,7 @@ class AnchorDesign:
 
     @property
     def _questions_share(self) -> float:
-        """The share of rho that questions have: what is left beside one-ways and correlations."""
+        """The share of rho that questions have: what one-ways and correlations leave."""
         return (1.0 - self.one_ways_share) * (1.0 - min(self._needed_share, _MOST_OF_CORRELATIONS))
 
     @property
@@ -302,12 +301,12 @@ class AnchorDesign:
 def lay_out_anchor(
     shape: TableShape, terms: Terms, *, kind: Kind, settings: AnchorSettings, share: float = 1.0
 ) -> AnchorDesign:
-    """Fixes the releases and how often each happens, where all of them have `share` of the budget, in units of rho.
+    """Fixes the releases and how often each happens, given that all of them have `share` of the budget's rho.
 
-    The scale is still that of a lone release: the caller calibrates it together with whatever else the run releases.
+    The scale is still that of a lone release: the caller calibrates it with all else that the run releases.
     Privacy: sees public facts only. Raises: PrivacyError if the budget cannot be met.
     """
-    # How far a lone count would stand out of its noise decides how many marginals are worth asking for.
+    # The signal-to-noise ratio of a lone count decides how many marginals are worth asking for.
     lone = terms.find_noise_scale(MOMENTS, lambda scale: [(Gaussian(noise_multiplier=scale), 1)])
     strength = shape.records * math.sqrt(share) / lone
     one_way_plan = plan_one_ways(shape.spans)
@@ -341,7 +340,7 @@ def lay_out_anchor(
 
 
 def _choose_correlated(design: AnchorDesign) -> tuple[int, ...]:
-    """Chooses the attributes with an order, where questions are few beside their pairs."""
+    """Chooses all attributes with an order, where their pairs far outnumber the questions; else none."""
     attributes = design.one_way_plan.attributes
     found = tuple(place for place, attribute in enumerate(attributes) if has_order(attribute))
     numbers = sum(attributes[place].levels > 0 for place in found)
@@ -351,9 +350,9 @@ def _choose_correlated(design: AnchorDesign) -> tuple[int, ...]:
 
 
 def _choose_detailed(design: AnchorDesign) -> tuple[int, ...]:
-    """Chooses attributes whose codes share groups: they are many, or rare if as unequal as Zipf's law has them.
+    """Chooses attributes whose codes share groups: they are many, or rare under Zipf's law.
 
-    Of more than there are rounds for, those of the longest lists. Privacy: of public facts alone.
+    If there are too many for the rounds, those of the longest lists. Privacy: of public facts alone.
     """
     most, of_all = design.most_groups, design.shape.records / design.fit.least_count
     codes = [0 if attribute.levels else attribute.codes for attribute in design.one_way_plan.attributes]
@@ -376,7 +375,7 @@ def _choose_ways(strength: float, cells: float) -> int:
 
 
 def _count_cells(plan: OneWayPlan) -> float:
-    """The geometric mean of the attributes' cells, 2 at least: a marginal of k has about its k-th power."""
+    """The geometric mean of the attributes' cells, at least 2: a k-way marginal has about its k-th power."""
     logs = [math.log(max(2, min(attribute.cells, MOST_CELLS))) for attribute in plan.attributes]
     return math.exp(sum(logs) / max(1, len(logs))) if logs else 2.0
 
@@ -396,10 +395,10 @@ def plan_anchor(
 def calibrate_anchor(
     first: AnchorDesign, terms: Terms, *, noise: Noise | None = None
 ) -> tuple[AnchorDesign, AccountantChoice]:
-    """The design with the least noise that a run without other releases may have.
+    """The design with the least noise for a run without other releases.
 
-    Few histograms have less of it with Laplace noise, whose stddev grows with their number and not with its root.
-    `noise` of one-way counts that are all there is may be asked for.
+    Few histograms have less with Laplace noise, whose stddev grows with their number and not with its root. `noise`:
+    the kind that was asked for, of one-way counts that are all there is.
     Privacy: a choice of public facts. Raises: PrivacyError if the budget cannot be met.
     """
 

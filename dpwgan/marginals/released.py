@@ -1,7 +1,7 @@
-"""What has been released of a table so far: its groups, their shares, marginals of groups; and codes drawn from it.
+"""All that has been released of a table so far: groups, their shares, marginals; and first codes drawn from these.
 
-Every marginal method begins with `release_groups`, adds what it measures to `measured`, draws first codes from the
-strongest pairs, and fits a mixture (`dpwgan.marginals.fit.mixture`) to all of it.
+Every marginal method begins with `release_groups`, adds its measurements to `measured`, draws first codes from a tree
+of pairs, and fits a mixture (`dpwgan.marginals.fit.mixture`) to all of it.
 """
 
 import functools
@@ -33,8 +33,8 @@ from dpwgan.table.rows import Rows
 
 _LEAST_SHARE = 1e-9
 _ABSENCE_ACT = "absence"
-# Codes miss an answer where the mean squared error of its cells is more than so many times the variance of their noise:
-# a fit that has converged leaves half of that.
+# Codes miss an answer where its mean squared error is more than so many times the noise's variance: a fit that has
+# converged leaves half of that.
 _MISSED = 1.0
 
 
@@ -42,9 +42,9 @@ _MISSED = 1.0
 class ReleasedTable:
     """A table's groups and all marginals of them that were released.
 
-    `zeros` are the cells that rules forbid, `implied` what else they leave empty; `measured` knows of both, and what
-    `absence` leaves empty, which says what columns are missing together. `prior` is a public table. Answers are shares
-    of so many `records`: the public number, or what released counts say.
+    `zeros`: the cells that rules forbid; `implied`: those and what else they leave empty; `absence`: which columns are
+    missing together. `measured` knows of all three. `prior` is a public table. `records`: the total that answers are
+    shares of, public or estimated from released counts.
     Privacy: all but `rows` and their `cells` is made of releases alone. These are for further releases, never for the
       output.
     """
@@ -81,9 +81,9 @@ class ReleasedTable:
     def keep(
         self, name: str, ledger: Ledger, measure: Callable[[], Iterable[Marginal]], *, dispensable: bool = False
     ) -> list[Marginal]:
-        """Measures, or takes from the run's checkpoint what an earlier life of it measured.
+        """Measures, or takes from the run's checkpoint what an earlier life measured; gives the marginals.
 
-        `measure` adds to `measured`, and says which marginals; so does this.
+        `measure` adds to `measured`, and gives the marginals as well.
         """
 
         def act() -> Arrays:
@@ -96,9 +96,10 @@ class ReleasedTable:
         return self.measured.unpack(kept)
 
     def find_missed(self, probabilities: Probabilities) -> Answers:
-        """What measured pairs of rows should be: answers that codes miss by more than noise, of others what codes say.
+        """The targets for moving rows: of measured pairs the answer where codes miss it by more than noise, else what
+        codes have; none if codes miss no answer.
 
-        Nothing where codes miss no answer. Privacy: post-processing of released answers.
+        Privacy: post-processing of released answers.
         Shapes: `probabilities` (codes, width).
         """
         found: dict[Marginal, Floats32] = {}
@@ -112,9 +113,8 @@ class ReleasedTable:
         return found if missed else {}
 
     def draw_codes(self, tree: Sequence[Edge], *, codes: int, stddev: float, rng: np.random.Generator) -> Floats32:
-        """Draws a mixture's first codes from a tree of measured pairs.
+        """Draws a mixture's first codes from a tree of measured pairs, or from the rows of a public table if believed.
 
-        Where a public table is believed, from its rows.
         Shapes: (codes, width) logits. Units: `stddev` is that of an answer's noise, in counts.
         """
         known = None if self.prior is None else self.prior.draw_codes(codes, rng=rng)
@@ -174,13 +174,12 @@ def release_groups(
     detailed: Sequence[int] = (),
     absences: int = 0,
 ) -> ReleasedTable:
-    """Releases the one-way counts of a plan, and puts codes and levels into groups that stand out of the noise.
+    """Releases the one-way counts of a plan, and merges codes and levels into groups that stand out of the noise.
 
-    `label`: of the releases in the ledger. `least_count`: what a group holds at least, in counts. `most_groups`: of an
-    attribute without a number, `most_intervals` of one with. `rules` say which combinations of groups there cannot be.
-    `public` rows are what one-ways are drawn towards, and a prior for answers whose noise has `answer_stddev`, in
-    counts. `detailed` are the attributes whose codes may be told apart within groups. `absences`: so many questions, at
-    most, are on columns that are missing together.
+    `label`: of the releases in the ledger. `least_count`: what a group holds at least, in records. `most_groups`: of an
+    attribute without a number, `most_intervals` of one with. `rules` forbid combinations of groups. One-ways are shrunk
+    towards `public` rows, which are a prior for answers, whose noise has `answer_stddev`, in records. `detailed`: the
+    attributes whose codes may be told apart within groups. `absences`: the most questions on columns missing together.
     Privacy: the releases of `measure_one_ways` and `ask_for_absence`; the rest is made of them alone.
     Raises: PrivacyError from the ledger.
     """
@@ -228,7 +227,7 @@ def release_groups(
 
 
 def _draw_towards_public(coarsening: Coarsening, groups: AnyIntegers, *, records: float) -> Coarsening:
-    """The coarsening with one-ways drawn towards those of public rows. Privacy: post-processing of released counts."""
+    """The coarsening with one-ways shrunk towards those of public rows. Privacy: post-processing of released counts."""
     parts = []
     for attribute, part in enumerate(coarsening.parts):
         known = np.bincount(groups[:, attribute], minlength=part.size) / len(groups)
@@ -240,9 +239,9 @@ def _draw_towards_public(coarsening: Coarsening, groups: AnyIntegers, *, records
 
 
 def _estimate_records(coarsening: Coarsening, *, most: int) -> float:
-    """How many records there are by all one-ways together, each weighted by its precision: 1 at least.
+    """The number of records, estimated from all one-ways, weighted by precision; at least 1.
 
-    Privacy: post-processing of released counts; how many rows were dropped is not told otherwise.
+    Privacy: post-processing of released counts; the number of dropped rows is not known otherwise.
     """
     totals = np.array([counts.sum() for counts in coarsening.counts])
     precisions = np.array([1.0 / np.square(stddevs).sum() for stddevs in coarsening.stddevs])

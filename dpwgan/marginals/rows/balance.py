@@ -1,6 +1,6 @@
-"""Rows of a mixture in balance: pairs of their groups come up as often as the mixture says, not as chance has it.
+"""Balances rows of a mixture: pairs of groups come up as often as the mixture says, without sampling error.
 
-What chance does in drawing a table's rows is a part of its error that no budget takes away, and of few rows much of it.
+Sampling error is a part of a table's error that no budget takes away; with few rows it is much of it.
 """
 
 import itertools
@@ -13,20 +13,20 @@ from dpwgan.marginals.answers.zeros import Zeros
 from dpwgan.marginals.draws import draw_by_odds
 from dpwgan.marginals.groups import GroupLayout
 
-# Of what rows times squared attributes a sweep is made, and two at most; of so many groups pairs are counted.
+# The most work of all sweeps, in rows times squared attributes; the most sweeps; and the most groups.
 _MOST_WORK, _MOST_SWEEPS, _MOST_WIDTH = 1 << 27, 2, 2048
-# Rows that move at a time, over the root of all: what they do together to a pair is then less than chance did.
+# Rows that move at a time, over the root of all: together they then change a pair by less than its sampling error.
 _AT_ONCE = 2.0
-# What a row of an empty pair costs, and how often each group of such rows is drawn anew before all are: small groups
-# lose rows so, which the sweeps give back.
+# The price of a row of an empty pair, and sweeps over such rows before those over all: small groups lose rows by them,
+# which the later sweeps give back.
 _PRICE_OF_EMPTY = 2.0
 _MENDING_SWEEPS = 4
 
 
 def count_sweeps(rows: int, *, attributes: int, width: int) -> int:
-    """How often each group of so many rows is drawn anew: not at all where that takes long, and chance does little.
+    """The number of sweeps: 0 where they take long, and sampling error is small.
 
-    Privacy: of public facts, and of how many groups there are, which is released.
+    Privacy: of public facts, and of the number of groups, which is released.
     """
     return 0 if width > _MOST_WIDTH else min(_MOST_SWEEPS, _MOST_WORK // max(1, rows * attributes**2))
 
@@ -41,10 +41,10 @@ def balance(
     rng: np.random.Generator,
     empty: Zeros,
 ) -> None:
-    """Draws groups anew of their rows' codes, in place, and keeps those that bring the counts of pairs nearer.
+    """Redraws groups from their rows' codes, in place, and keeps those that bring the counts of pairs nearer to what
+    the codes make expected: in squares over that, and none in pairs of groups that are `empty`.
 
-    Near is what the rows' codes make expected, in squares over that, and nothing in pairs of groups that are `empty`:
-    rows there are drawn anew more often. A row's groups are always such as its code has.
+    Each row keeps its code.
     Shapes: `groups` (n, attributes) and `codes` (n,), the code of each row; `probabilities` (codes, width).
     Privacy: post-processing of the mixture.
     Source: Voas and Williamson 2000 (tables of rows by combinatorial optimisation; here the rows are a mixture's).
@@ -85,9 +85,9 @@ def find_rows(groups: AnyIntegers, empty: Zeros) -> Integers:
 def _compare(
     places: Integers, codes: Integers, probabilities: Floats32, *, layout: GroupLayout, empty: Zeros
 ) -> tuple[Floats32, Floats32]:
-    """How often each pair of groups is missing, and what the square of that costs: nothing within an attribute.
+    """How many rows of each pair of groups are missing, and the price of their square: 0 within an attribute.
 
-    Shapes: (width * width,) each, of the places of both groups.
+    Shapes: (width * width,) each.
     """
     weights = np.bincount(codes, minlength=len(probabilities))[:, np.newaxis]
     missing = (probabilities * weights.astype(np.float64)).T @ probabilities.astype(np.float64)

@@ -31,18 +31,18 @@ _GROUPS_FILE = "groups.json"
 _EMPTY, _BARRED, _ANSWER = "empty", "barred", "answer"
 # Rows are drawn in chunks of so many.
 _CHUNK = 1 << 16
-# Rows that are moved together have so many groups in all at most: a stopped run waits for those that are being moved.
+# The most groups of rows that are moved together: a stopped run waits for them.
 _MOST_TOGETHER = 1 << 24
 
 
 class Draft(NamedTuple):
-    """Rows that are drawn as groups, not yet as cells. Shapes: `codes` (n,), that of each; `groups` (n, attributes)."""
+    """Rows drawn as groups, not yet as cells. Shapes: `codes` (n,), the code of each; `groups` (n, attributes)."""
 
     codes: Integers
     groups: AnyIntegers
 
     def split(self, sizes: Sequence[int]) -> "Iterator[Draft]":
-        """Parts of so many rows, in order, which lie where they lay."""
+        """Parts of these sizes, in order: views, not copies."""
         ends = np.cumsum(sizes)[:-1]
         return map(Draft, np.split(self.codes, ends), np.split(self.groups, ends))
 
@@ -51,11 +51,10 @@ class Draft(NamedTuple):
 class MixtureSampler:
     """The fitted codes and the way back from groups to cells. It holds no rows, and released numbers alone.
 
-    Shapes: `probabilities` (codes, width of the groups). `empty` are pairs of groups that rows should not have,
-    whatever is left of them in codes, `barred` such as codes have none of, and moved rows shall have none. `sweeps`:
-    how often rows are brought into balance; `moves`: how often, where they are not, rows are moved to `answers`, which
-    codes miss. `details` say which codes of a group rows have, `day_lifts` which days,
-    `comparisons` how their numbers compare.
+    Shapes: `probabilities` (codes, width of the groups). `empty`: pairs of groups that rows should not have, though
+    codes may; `barred`: those that codes do not have, and moved rows must not. `sweeps`: how often rows are balanced;
+    `moves`: else how often they are moved to `answers` that codes miss. `details` say which codes of their groups rows
+    have, `day_lifts` which days, `comparisons` how their numbers compare.
     """
 
     probabilities: Floats32
@@ -71,18 +70,17 @@ class MixtureSampler:
     moves: int = 0
 
     def prepare(self, rows: int) -> "MixtureSampler":
-        """The same for a table of so many rows: in balance or moved, where that takes little of the time."""
+        """The same for a table of so many rows: balanced or moved, where that takes little of the time."""
         sizes = self.coarsening.sizes
-        # Of one code each column is drawn by itself, as often as it should be.
+        # With one code columns are independent, and each is balanced by itself.
         few = count_sweeps(rows, attributes=len(sizes), width=sum(sizes)) if len(self.probabilities) > 1 else 0
         return replace(self, sweeps=few, moves=0 if few else count_moves(rows, answers=len(self.answers)))
 
     def sample(self, records: int, *, rng: np.random.Generator) -> Iterator[EncodedTable]:
-        """Draws rows in chunks, evenly over the codes and over each code's distributions.
+        """Draws rows in chunks, by systematic sampling of codes and of each code's groups.
 
-        Each row has the mixture's distribution, or nearly where rows are in balance; the rows of a chunk together are
-        closer to it than independent ones would be, because how often a code and a group of it come up is off by
-        rounding alone.
+        Each row has the mixture's distribution, or nearly if rows are balanced; the counts of a chunk are closer to it
+        than those of independent rows, since codes and their groups come up as often as expected but for rounding.
         Privacy: post-processing of releases; free, however often.
         Source: Madow and Madow 1944 (systematic sampling).
         """
@@ -90,21 +88,18 @@ class MixtureSampler:
             yield self.draw_cells(draft.groups, rng=rng)
 
     def count_together(self, rows: int) -> int:
-        """Of how many of so many rows a draft should be: all, or like parts of them."""
+        """How many rows a draft should have: all, or equal parts."""
         return -(-rows // -(-rows * len(self.coarsening.sizes) // _MOST_TOGETHER))
 
     def list_drafts(self, records: int, *, rng: np.random.Generator) -> Iterator[Draft]:
-        """Drafts of so many rows together, chunk by chunk. Privacy: post-processing."""
+        """Drafts that add up to `records` rows. Privacy: post-processing."""
         return (self.draft(size, rng=rng) for size in cut_sizes(records, most=_CHUNK))
 
     def draft(self, records: int, *, rng: np.random.Generator) -> Draft:
-        """Draws groups for all rows of a table or for a large part: pairs of groups come up less by chance.
-
-        Privacy: post-processing.
-        """
+        """Draws groups for all rows of a table or a large part, balanced or moved. Privacy: post-processing."""
         codes, sizes = self.choose_codes(records, rng=rng), self.coarsening.sizes
         groups = self.draw_groups(codes, rng=rng)
-        # A condition that few rows meet, or units, may take more rows than the table has.
+        # A condition that few rows meet, or units, may need more rows than the table has.
         sweeps = min(self.sweeps, count_sweeps(len(codes), attributes=len(sizes), width=sum(sizes)))
         moves = min(self.moves, count_moves(len(codes), answers=len(self.answers)))
         if sweeps:
@@ -115,7 +110,7 @@ class MixtureSampler:
         return Draft(codes, groups)
 
     def draw_cells(self, groups: AnyIntegers, *, rng: np.random.Generator) -> EncodedTable:
-        """Draws cells of rows of groups. Shapes: (n, attributes). Privacy: post-processing."""
+        """Draws a cell for each group. Shapes: (n, attributes). Privacy: post-processing."""
         encoded = self.coarsening.to_encoded(groups, rng=rng)
         self.details.redraw(encoded, self.coarsening, rng=rng)
         self.day_lifts.redraw(encoded, self.coarsening, rng=rng)
@@ -125,14 +120,14 @@ class MixtureSampler:
     def choose_codes(self, records: int, *, rng: np.random.Generator) -> Integers:
         """The code of each row, in random order. Shapes: (records,)."""
         codes = len(self.probabilities)
-        # Codes in a random order: where there are fewer rows than codes, each has the same chance.
+        # Codes in random order: with fewer rows than codes, each is as likely.
         points = (np.arange(records) + rng.random()) * (codes / records)
         chosen: Integers = rng.permutation(codes)[np.minimum(points.astype(np.int64), codes - 1)]
         rng.shuffle(chosen)
         return chosen
 
     def draw_groups(self, codes: Integers, *, rng: np.random.Generator) -> AnyIntegers:
-        """Draws a row of groups of each code. Shapes: (n,) to (n, attributes)."""
+        """Draws the groups of each row from its code. Shapes: (n,) to (n, attributes)."""
         # A few rows have fewer codes than there are.
         used, places = np.unique(codes, return_inverse=True)
         draws, probabilities = SystematicDraws(places, count=len(used)), self.probabilities[used]

@@ -1,6 +1,6 @@
-"""Rows moved to where answers want more of them: of wide tables codes cannot meet all answers, but rows nearly can.
+"""Moves rows of wide tables to cells where answers want more: codes cannot meet all answers, but rows nearly can.
 
-A mixture has far fewer codes than such a table has rows, and steps of its fit are dear. A row costs next to nothing.
+A mixture has far fewer codes than such a table has rows, and steps of its fit are costly; moving a row costs little.
 """
 
 from collections import defaultdict
@@ -15,31 +15,31 @@ from dpwgan.marginals.draws import draw_by_odds
 from dpwgan.marginals.groups import Marginal
 
 Answers = Mapping[Marginal, Floats32]
-"""Of pairs of attributes which share of rows each cell should have. Shapes: one axis an attribute."""
+"""The share of rows that each cell of some pairs should have. Shapes: one axis an attribute."""
 
-# How often all answers are gone through, and at most so many comparisons of a row with an answer in all.
+# The most sweeps over all answers, and comparisons of a row with an answer.
 _MOST_SWEEPS, _MOST_WORK = 12, 2.7e9
-# How many parts rows are in: an answer is held against one of them at a time, as each moves rows by itself.
+# Rows are in so many parts: each step looks at one part, as answers move rows one at a time.
 _PARTS = 2
-# Answers of which no more than this share of rows lies elsewhere are left alone.
+# Answers that less than this share of rows misses are left alone.
 _LEAST_MISSED = 0.005
-# A cell has rows too many from this many on: fewer are a matter of rounding.
+# A surplus below this is rounding.
 _LEAST_SURPLUS = 0.5
-# What a row weighs in a cell that should have no more than so few of them, beside one too many elsewhere: 1 at most.
+# The price of a row in a cell whose share should be at most this, where a row too many elsewhere costs up to 1.
 _FEE, _LEAST_SHARE = 20.0, 1e-6
 
 
 def count_moves(rows: int, *, answers: int) -> int:
-    """How often so many rows are gone through for all answers. Privacy: of public facts, and of released answers."""
+    """The number of sweeps over all answers. Privacy: of public facts, and of released answers."""
     return min(_MOST_SWEEPS, int(_MOST_WORK / (2 * answers * rows))) if answers and rows else 0
 
 
 def move_rows(groups: AnyIntegers, answers: Answers, *, sweeps: int, rng: np.random.Generator, barred: Zeros) -> None:
     """Moves rows, in place, from cells of pairs that have too many to those that have too few, and are not `barred`.
 
-    A row changes one of its groups, to one that an answer wants more of beside another of its groups, if all answers
-    about this attribute together are then nearer: in squares over the root of what each cell should have, halfway from
-    chi-squared to plain squares, and in rows that are where none should be.
+    A row changes one of its groups if that lessens the error of all answers about this attribute together: squared
+    errors over the root of what each cell should have, halfway from chi-squared to plain squares, and a fee for rows
+    where there should be none.
     Shapes: `groups` (n, attributes), rows in any order that has nothing to do with them.
     Privacy: post-processing of released answers.
     Source: Zhang et al. 2021, "PrivSyn" (records updated towards noisy marginals), here of a fitted mixture's rows, and
@@ -61,10 +61,10 @@ def move_rows(groups: AnyIntegers, answers: Answers, *, sweeps: int, rng: np.ran
 
 
 class _Side(NamedTuple):
-    """An answer as one of its attributes sees it, which is at `axis`. Both see the same cells.
+    """An answer from the side of one of its attributes, at `axis`; both sides share the same arrays of cells.
 
-    `grown` is what the error grows by for a row more in each cell, and for one less. Shapes: (cells,), `grown` two of
-    these.
+    `grown`: by how much the error grows for a row more in each cell, and for one less. Shapes: (cells,), `grown`
+    (2, cells).
     """
 
     other: int
@@ -77,7 +77,7 @@ class _Side(NamedTuple):
     grown: Floats
 
     def find_cells(self, own: AnyIntegers, beside: AnyIntegers) -> Integers:
-        """Where groups lie together. Shapes: (m,) each."""
+        """The cells of pairs of groups. Shapes: (m,) each."""
         first, second = (own, beside) if self.axis == 0 else (beside, own)
         cells = first.astype(np.int64)
         cells *= self.shape[1]
@@ -90,13 +90,13 @@ class _Side(NamedTuple):
         return table.T if self.axis == 0 else table
 
     def note(self, gone: Integers, come: Integers) -> None:
-        """Takes down that rows are gone from some cells and others have come. Shapes: (m,) each."""
+        """Notes that rows have left some cells and come to others. Shapes: (m,) each."""
         np.add.at(self.missing, gone, 1.0)
         np.subtract.at(self.missing, come, 1.0)
         self.weigh(np.concatenate((gone, come)))
 
     def weigh(self, cells: Integers | slice) -> None:
-        """Works out anew what the error grows by in some cells."""
+        """Updates `grown` in some cells."""
         missing, price, fee = self.missing[cells], self.price[cells], self.fee[cells]
         self.grown[0, cells] = price * (1.0 - 2.0 * missing) + fee
         self.grown[1, cells] = price * (1.0 + 2.0 * missing) - fee
@@ -111,7 +111,7 @@ def _move(
     barred: Zeros,
     rng: np.random.Generator,
 ) -> None:
-    """Moves rows for one answer where all `sides` are nearer for it."""
+    """Moves rows for one answer where that lessens the error of all `sides`."""
     surplus = -side.missing
     if np.maximum(surplus, 0.0).sum() < _LEAST_MISSED * len(groups):
         return

@@ -50,23 +50,23 @@ COMPARISON_LABELS = "comparison selections", "comparison answers"
 DRAFTED_ROWS = 20_000
 """Of how many rows of the fitted codes it is seen which numbers lie near each other, and what is to be expected."""
 
-# Comparisons that are held against the table, as their sides lie nearest; by so many columns each; and so many times a
-# row is counted.
+# At most so many comparisons, those of the nearest sides, are candidates, each by so many columns; and so many counts
+# of rows are taken in all.
 _CANDIDATES, _COLUMNS, _MOST_COUNTED = 32, 8, 2 * 10**8
-# So many sums more may be, of what they are on the mean.
+# So many more sums may be candidates for their means alone.
 _BLIND = 64
-# What would move a smaller share of rows is left alone: it would cost other columns more.
+# A comparison that would move a smaller share of rows is dropped: it would cost other columns more.
 _LEAST_MOVED = 0.05
 # Gaps of which so many are drafted in one power of two are told apart more finely at once.
 _OF_ONE_POWER = 0.9
-# What is said to lie between two moments does in so many rows, be it a step less or more.
+# What is taken to lie between two moments does so in at least this share of rows, give or take a step.
 _LEAST_EXACT = 0.3
 
 
 def find_compared(attributes: Sequence[Attribute], *, least_levels: int) -> tuple[int, ...]:
-    """The numbers of so many levels, and all moments, that there is another one of the same kind for.
+    """The moments, and the numbers of `least_levels` or more, that share their kind with another attribute.
 
-    Days of a quarter have fewer levels, and share groups where noise is large: what ends on the same day would not.
+    Moments of fewer levels count, since these share groups where noise is large: equal days would not stay equal.
     Privacy: of public facts alone.
     """
     kinds = {
@@ -82,7 +82,7 @@ def _count_groups(coarsening: Coarsening, by: int) -> int:
 
 
 def _count(rows: CoarseRows, comparisons: Sequence[Comparison]) -> Floats:
-    """How often numbers compare each way, by another column's groups, comparison after comparison, in one vector."""
+    """Counts rows by another column's groups and kind of gap, one comparison after the other, in one vector."""
     encoded, coarsening = rows
     facts = coarsening.attributes
     compared = {place for each in comparisons for place in (each.own, *each.others)}
@@ -102,12 +102,12 @@ def _count(rows: CoarseRows, comparisons: Sequence[Comparison]) -> Floats:
 
 
 def _read(named: Sequence[Any]) -> list[Comparison]:
-    """Comparisons that went to another worker as lists."""
+    """Comparisons from the lists that another worker was sent."""
     return [Comparison(Sides(own, tuple(others), how), by, scales) for (own, others, how), by, scales in named]
 
 
 COMPARISONS = Sum[CoarseRows]("comparisons", lambda rows, named, array: _count(rows, _read(named)))
-"""How often numbers compare each way, by groups of other columns, in one vector."""
+"""Counts of kinds of gaps by groups of other columns, in one vector."""
 
 
 def ask_for_comparisons(
@@ -121,12 +121,11 @@ def ask_for_comparisons(
     ledger: Ledger,
     rng: np.random.Generator,
 ) -> Comparisons:
-    """Asks, so many `times`, which number compares with others as no draft would have it: a selection, an answer.
+    """Asks `times` times for the comparison that drafted rows miss most: a selection and an answer each.
 
-    `numbers`: the attributes whose numbers are compared. `drafted` rows are of the fitted codes: what is expected, once
-    they keep to what was asked before. So many times `more` it is asked how far days and times are from each other,
-    more exactly, or whether a number says it. Where nothing is left to be compared, those that were are asked for once
-    more. Answers that hardly differ from what was expected are not in the result.
+    `numbers`: the attributes that are compared. `drafted` rows of the fitted mixture give the expected counts, once
+    they meet all answers so far. Then `more` questions refine moments: their gaps more finely, or a number that says
+    them. When no comparison is left, earlier ones are measured again. Answers close to what was expected are left out.
     Privacy: a record adds 1 to one count of a comparison at most, and what is expected is made of releases; so scores
       have sensitivity 1 under zero-out (2 under replace-one), counts 1 (sqrt 2).
     Source: as `QueryDiscriminator`.
@@ -144,7 +143,7 @@ def ask_for_comparisons(
 
 
 class _Game:
-    """What was asked and answered so far: all answers, what was expected before the first, and the shares known now."""
+    """The state of the game: all answers, the counts expected before each first one, and the shares known now."""
 
     def __init__(self, drafted: CoarseRows, *, records: float, rng: np.random.Generator) -> None:
         self.shares: dict[Comparison, Floats32] = {}
@@ -153,33 +152,33 @@ class _Game:
         self._drafted, self._records, self._rng = drafted, records, rng
 
     def _lies_between(self, each: Comparison) -> bool:
-        """Whether a moment is held against another one and what may lie between."""
+        """Whether a moment is compared with another one plus what may lie between."""
         return self._drafted.coarsening.attributes[each.own].is_moment and len(each.others) > 1
 
     def list_first(self, every: Sequence[Comparison]) -> list[Comparison]:
-        """All but those that wait for others.
+        """The candidates of the first game: all but those that refine others.
 
-        How far two moments lie apart has to be known before it is asked what lies between, or how far it is exactly.
+        How far two moments lie apart has to be known before what lies between, or the exact gap, is asked for.
         """
         return [each for each in every if each.scales <= POWERS and not self._lies_between(each)]
 
     def _are_of_one_power(self, each: Comparison) -> bool:
-        """Whether hardly any gap is drafted outside of one power of two, if it has parts: which one says nothing."""
+        """Whether nearly all drafted gaps are in one power of two, one with parts: which power says nothing then."""
         counts = _count(self._drafted, [Comparison(each.sides, ALL, POWERS)])
         counts[POWERS - 1 : POWERS + 2] = 0.0, counts[POWERS - 1 : POWERS + 2].sum(), 0.0  # what has no parts
         return bool(counts.argmax() != POWERS and counts.max() >= _OF_ONE_POWER * counts.sum())
 
     @property
     def _bases(self) -> list[Comparison]:
-        """What is known, and of other numbers what was asked: answers that move no rows say that drafts are right.
+        """What refinements build on: known shares, and of other numbers what was asked, for which drafts were right.
 
-        But for parts of powers, which noise hides before all else.
+        Not parts of powers, which noise hides first.
         """
         owners = {each.own for each in self.shares}
         return [*self.shares, *(each for each in self._answers if each.own not in owners and each.scales <= POWERS)]
 
     def list_finer(self, every: Sequence[Comparison]) -> list[Comparison]:
-        """Those that say more of moments: of what was asked, or of gaps that are drafted in one power of two."""
+        """Refinements of moments: of what was asked, or of gaps that are drafted in one power of two."""
         bases, facts = {base.own: base for base in self._bases}, self._drafted.coarsening.attributes
 
         def says_more(each: Comparison) -> bool:
@@ -191,7 +190,7 @@ class _Game:
         return [each for each in every if facts[each.own].is_moment and says_more(each)]
 
     def _list_left(self, every: Sequence[Comparison]) -> list[Comparison]:
-        """Those that were not asked for, of numbers of which nothing was or that say more; or those that were."""
+        """Candidates not yet asked for, of new numbers or refining known ones; if none, those asked before."""
         parents, owners = find_parents(self.shares), {each.own for each in self._answers}
         parted = {(each.own, each.scales) for each in self._answers if each.scales > POWERS}
 
@@ -204,7 +203,7 @@ class _Game:
         return [each for each in every if is_left(each)] or again or list(every)
 
     def play(self, questions: Questions[Comparison], *, times: int) -> None:
-        """Asks so often, each time of those left that whose answer is expected to gain most."""
+        """Asks `times` times, each time among the candidates left."""
         every = questions.candidates
         for _ in range(times):
             drawn = self._drafted.copy()
@@ -219,7 +218,7 @@ class _Game:
     def _learn(self, asked: Comparison, expected: Floats, *, stddev: float) -> None:
         answers = self._answers[asked]
         mean, of_mean = np.mean(answers, axis=0), stddev / math.sqrt(len(answers))
-        # Rows that keep to earlier answers say nothing of what was expected without them.
+        # Rows that meet earlier answers do not say what was expected without them.
         first = self._before.setdefault(asked, expected)
         if asked.scales > POWERS:
             are_of_one = asked.scales == PARTS and self._are_of_one_power(asked)
@@ -228,7 +227,7 @@ class _Game:
             found = find_shares(mean, first, stddev=of_mean)
         totals = first.sum(axis=1, keepdims=True)
         moved, total = np.abs(found * totals - first).sum() / 2, max(1.0, totals.sum())
-        # A moment is near another one and any small number.
+        # A moment lies near another one plus any small number.
         is_exact = (found * totals)[:, asked.scales - 1 : asked.scales + 2].sum() >= _LEAST_EXACT * total
         if moved >= _LEAST_MOVED * total and (is_exact or not self._lies_between(asked)):
             self.shares = {each: own for each, own in self.shares.items() if each.own != asked.own} | {asked: found}
@@ -237,16 +236,15 @@ class _Game:
 
 
 def _is_free(parents: Mapping[int, Sequence[int]], asked: Comparison) -> bool:
-    """Whether a number may be compared so, beside those that are: a difference only where the sum no longer may be."""
+    """Whether a comparison fits beside the known ones: no cycle, a difference only if its sum is compared already."""
     if asked.own in parents or any(hangs_on(parents, parent, asked.own) for parent in asked.parents):
         return False
     return asked.sides.how != DIFFERENCE or asked.others[0] in parents
 
 
 def _refines(asked: Comparison, known: Comparison, parents: Mapping[int, Sequence[int]]) -> bool:
-    """Whether a number is held against more parts than it was, as a day against another one and the days between.
-
-    Or against the same, but more finely.
+    """Whether a comparison refines a known one: the same sides one step finer, or with more parts, as a day against
+    another day and the days between.
     """
     others = {own: of_own for own, of_own in parents.items() if own != asked.own}
     is_as_fine = known.scales == SIGNS == asked.scales or (known.scales != SIGNS and asked.scales == POWERS)
@@ -256,7 +254,7 @@ def _refines(asked: Comparison, known: Comparison, parents: Mapping[int, Sequenc
 
 
 def _list_candidates(drafted: CoarseRows, compared: Sequence[int], records: float) -> Iterator[Comparison]:
-    """Comparisons of numbers that lie near each other in drafted rows, each by the columns that say most of it."""
+    """Comparisons of sides that are near in drafted rows, each by the columns most dependent on their order."""
     encoded, coarsening = drafted
     facts, groups = coarsening.attributes, coarsening.to_groups(encoded)
     factors = [place for place, attribute in enumerate(facts) if attribute.unit == WHOLE and attribute.levels > 1]
@@ -280,6 +278,6 @@ def _list_candidates(drafted: CoarseRows, compared: Sequence[int], records: floa
                 table = np.bincount(cells, minlength=3 * size).reshape(size, 3) / max(1, len(rows))
                 strengths[by] = np.abs(table - np.outer(table.sum(axis=1), table.sum(axis=0))).sum()
         columns = np.argsort(-strengths, kind="stable")[: min(_COLUMNS, len(facts) - 1)]
-        # How far amounts lie apart goes by how large they are, and that of moments does not.
+        # Gaps of amounts scale with the amounts; gaps of moments do not.
         for scales in SCALES if facts[sides.own].is_moment else (SIGNS,):
             yield from (Comparison(sides, by, scales) for by in (ALL, *np.sort(columns).tolist()))

@@ -1,6 +1,6 @@
-"""Which numbers lie near others of their row, their sums and products, in drafted rows: those may be what these make.
+"""Finds numbers that may be another number of their row, or a sum or product: near them in drafted rows.
 
-Of many numbers there are far more sums than could be looked at, so large ones are made of the nearest smaller ones.
+There are far more sums than could be looked at, so larger ones extend the nearest smaller ones (a beam search).
 Privacy: post-processing of drafted rows, which are made of releases.
 """
 
@@ -22,23 +22,23 @@ Places = tuple[int, ...]
 
 # Drafted rows that numbers are held against each other in, fewer of them where there is much to be held.
 _LEAST_ROWS, _MOST_GAPS = 500, 5 * 10**7
-# So many sums of each size, and products, of every number are among the nearest, and are made larger; sums of two are
-# made of so many numbers that lie near by themselves, and any.
+# Width of the beam: so many sums of each size, and products, of every number. Sums of two extend so many single
+# numbers, the nearest.
 _WIDTH, _SINGLES = 12, 24
-# So many sides of each number may be among the nearest at least: those of others are to be looked at, too.
+# So many sides of each number may be among the nearest at least.
 _LEAST_OF_EACH = 4
-# A number is drawn again, not those of so many times its groups: what few values are may be set by codes.
+# A number is not redrawn to match one of so many times its groups: few values may be set by codes.
 _MOST_TIMES_AS_MANY = 2
-# A part belongs to a sum where it leaves so much at most of how far its sides vary that would be left by the part of
-# another row: whatever is small beside a sum, as months are beside a date, would leave it as near as it is.
+# A part belongs to a sum if the gap with it varies at most so much of what it does with that part of other rows.
+# Anything small beside a sum, as months are beside a date, would leave it as near.
 _LEFT_BY_PARTS = 0.985
-# What is a sum on the mean is off by such a part at most; of so many numbers as have so many sums all are looked at.
+# The mean of a sum is off by at most this part; sizes with more sums than this are not searched by means.
 _MOST_OFF, _MOST_SUMS = 0.05, 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """The numbers that are `compared`, and those of `drafted` rows. `sizes`: how many groups each attribute has."""
+    """The attributes that are `compared`, and the numbers of `drafted` rows. `sizes`: groups of each attribute."""
 
     facts: Sequence[Attribute]
     sizes: Sequence[int]
@@ -46,13 +46,13 @@ class Search:
     drafted: Mapping[int, Number]
 
     def find_nearest(self, most: int) -> list[Sides]:
-        """The sides that lie nearest to each other, so many at most of a kind, and only so many of each number.
+        """The nearest sides, at most `most` of each kind, and a limited number for each attribute.
 
-        Days of a quarter lie near each other whatever they are, and are not to take the room of sums.
+        Any two days of one quarter are near each other; they must not crowd out sums.
         """
         distances = {sides: found for own in self.compared for sides, found in self._measure_sides(own)}
         for other, own in itertools.combinations(self.compared, 2):
-            # Of two the later one is drawn again, if there is no reason against it.
+            # Of two the later one is redrawn, if it may be.
             if Sides(own, (other,)) in distances:
                 distances.pop(Sides(other, (own,)), None)
         distances |= dict(self._measure_differences([sides for sides in distances if sides.how == SUM]))
@@ -69,9 +69,9 @@ class Search:
         return found
 
     def list_sums(self, most: int) -> list[Sides]:
-        """Sums that are on the mean what a number is, the nearest first, and the differences that say as much.
+        """Sums whose mean is that of a number, the nearest first, and the equivalent differences.
 
-        Where groups are wide, small parts do not show in drafted rows; means are known well.
+        Where groups are wide, small parts do not show in drafted rows, but means are known well.
         """
         known = {place: self._values[place] for place in self.compared if self.facts[place].kind == NUMBERS}
         means = {place: float(np.nanmean(values)) for place, values in known.items() if not np.isnan(values).all()}
@@ -88,10 +88,7 @@ class Search:
         return nearest + [sides for sides, _ in self._measure_differences(nearest) if sides.is_countable(self.facts)]
 
     def list_later(self, nearest: Sequence[Sides]) -> Iterator[Sides]:
-        """Days and times that are held against one other, with any number that may say how much later they are.
-
-        Groups are too wide for drafted rows to show which does.
-        """
+        """Pairs of moments, with each number that may say how much later one is; drafted rows cannot show which."""
         for sides in nearest:
             if self.facts[sides.own].is_moment and len(sides.others) == 1:
                 for place in self._factors:
@@ -101,12 +98,12 @@ class Search:
 
     @cached_property
     def _factors(self) -> list[int]:
-        """The numbers that may say how often another one is taken, or how much later a moment is."""
+        """The numbers that may be a factor of a product, or say how much later a moment is."""
         return [place for place in self.drafted if self.facts[place].unit == WHOLE]
 
     @cached_property
     def _values(self) -> dict[int, Floats]:
-        """Numbers of as many rows as time is for, in units and not in steps. Shapes: (rows,) each."""
+        """The numbers of as many rows as time allows. Units: units, not steps. Shapes: (rows,) each."""
         many = len(self.compared)
         gaps = many * many * (min(many, _SINGLES) + len(self._factors))
         rows = max(_LEAST_ROWS, _MOST_GAPS // gaps)
@@ -116,23 +113,23 @@ class Search:
         }
 
     def _shuffle(self, place: int, beside: Floats, rng: np.random.Generator) -> Floats:
-        """The numbers of other rows that have one, and what it is held beside. Shapes: as `_values`."""
+        """An attribute's numbers, permuted among the rows where it and `beside` are available. Shapes: as `_values`."""
         values = self._values[place]
         rows, shuffled = np.flatnonzero(~np.isnan(values + beside)), values.copy()
         shuffled[rows] = values[rng.permutation(rows)]
         return shuffled
 
     def _may_be_held(self, own: int, other: int) -> bool:
-        """Whether a number is as fine as another one, and may be drawn again beside it."""
+        """Whether a number is at least as fine as another one and may be redrawn to match it."""
         is_fine = self.facts[own].steps % self.facts[other].steps == 0
         return own != other and is_fine and self.sizes[other] <= _MOST_TIMES_AS_MANY * self.sizes[own]
 
     def _measure_sides(self, own: int) -> Iterator[tuple[Sides, float]]:
-        """What a number may be held against: one other of its kind, the nearest sums of some, and products."""
+        """What a number may be compared with: others of its kind, the nearest sums, and products."""
         facts, values = self.facts, self._values
         others = [place for place in self.compared if self._may_be_held(own, place)]
         alike = [place for place in others if facts[place].kind == facts[own].kind]
-        # A day is another one, and numbers of days after it.
+        # A day is another day plus numbers of days.
         added = [place for place in others if facts[place].unit == WHOLE] if facts[own].unit == DAYS else alike
         distances = dict(zip(alike, _measure(values[own], map(values.__getitem__, alike)).tolist(), strict=True))
         yield from ((Sides(own, (place,)), distance) for place, distance in distances.items())
@@ -147,7 +144,7 @@ class Search:
     def _extend(
         self, own: int, sums: Mapping[Places, Floats], added: Sequence[int]
     ) -> tuple[dict[Places, Floats], dict[Places, float]]:
-        """The nearest sums of one part more, among those that all parts belong to, and how near they are."""
+        """The nearest sums with one part more, of those to which all parts belong, and their distances."""
         values, found, rng = self._values, dict[Places, Floats | None](), np.random.default_rng(0)
         for places, known in sums.items():
             more = {tuple(sorted((*places, part))): part for part in added if part not in places}
@@ -168,10 +165,10 @@ class Search:
         return {places: kept[places] for places in nearest}, {places: measured[places] for places in nearest}
 
     def _measure_products(self, own: int, others: Sequence[int]) -> Iterator[tuple[Sides, float]]:
-        """The nearest products of another number and how often it is taken, which a whole number says."""
+        """The nearest products of another number and a whole number."""
         measured = dict[Places, float]()
         for factor in self._factors:
-            # Of two whole numbers either is how often the other comes.
+            # Of two whole numbers either may be the factor.
             pairs: dict[Places, int] = {tuple(sorted((factor, other))): other for other in others if other != factor}
             if self._may_be_held(own, factor):
                 products = [self._values[factor] * self._values[other] for other in pairs.values()]
@@ -180,7 +177,7 @@ class Search:
         yield from ((Sides(own, pair, PRODUCT), measured[pair]) for pair in nearest)
 
     def _measure_differences(self, sums: Sequence[Sides]) -> Iterator[tuple[Sides, float]]:
-        """Sums say as much of each part, as a difference: of that which moves most, if it may be drawn again.
+        """Each sum as the equivalent difference for one part: that which moves most, if it may be redrawn.
 
         The rounding of groups matters less to it.
         """
@@ -195,9 +192,9 @@ class Search:
 
 
 def _measure(own: Floats, others: Iterable[Floats], *, is_centred: bool = False) -> Floats:
-    """How far a number lies from each of the others on the mean, over how far it lies from its own mean.
+    """The mean absolute gap between a number and each of the others, over the number's mean absolute deviation.
 
-    Infinite where no row has both. `is_centred`: how far it lies from them but for the mean of that, instead.
+    Infinite where no row has both. `is_centred`: of the gap less its mean.
     Shapes: (n,) each, to (k,).
     """
     gaps = own - np.array([*others]).reshape(-1, len(own))

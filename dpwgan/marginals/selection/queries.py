@@ -1,4 +1,4 @@
-"""The worst marginal: found by the exponential mechanism, answered with Gaussian noise, and held against the generator.
+"""The worst marginal: selected by the exponential mechanism, and measured with Gaussian noise.
 
 Privacy: of rows it reads the scores of a public list of candidates (or of one made from releases alone), through the
 exponential mechanism, and the answer to the one selected, through the Gaussian mechanism.
@@ -51,7 +51,7 @@ _SELECTION_REPLACE_ONE_FACTOR = 2.0
 ANSWER_SENSITIVITY = 1.0
 
 _LARGER_PART, _LARGER_PART_OF_FEW, _FEW_ATTRIBUTES = 8, 4, 12
-# Of four attributes and more, so many marginals of each order are candidates, and so many times a row is counted.
+# Of four attributes and more, at most so many marginals of each order are candidates, with so many counts of rows.
 MOST_LARGER = 400
 _MOST_COUNTED = 10**8
 # Cells that are scored at a time.
@@ -60,7 +60,7 @@ _BLOCK_CELLS = 1 << 15
 _LEAST_APART = 1 << 20
 
 BLOCKS_PART = 0.5
-"""What a gain in blocks counts beside one in single groups, which leaves no cells to be asked for once more."""
+"""Weight of a gain in blocks over one in single groups, whose cells need not be asked for again."""
 
 ONE_WAY_STDDEVS = 1.5
 """How many stddevs of the one-ways' noise an error must exceed to count, where one-ways are all there is."""
@@ -70,13 +70,12 @@ ONE_WAY_STDDEVS = 1.5
 class QueryDiscriminator:
     """Tells real rows from generated ones by one marginal at a time.
 
-    The score of a marginal is how much nearer to the truth an answer is expected to bring its cells, added up
-    (`expect_gains`), or blocks of neighbours, at the width at which that is most. A few large errors among many small
-    cells count, since an answer is drawn towards the generator's own where noise explains the difference.
-    `records`: of how many answers are shares. `most_ways`: attributes in a marginal, 2 or more; `most_cells`: no pair
-    with more cells is a candidate, but for those of the tree, and no larger marginal with more than a part of it.
-    `prior` is held against each answer. Pairs are counted with the first question, larger marginals as they become
-    candidates.
+    A marginal's score is the expected decrease of its cells' absolute errors by an answer (`expect_gains`), summed over
+    cells or blocks of neighbours, at the best width. A few large errors among many small cells count, since answers are
+    shrunk towards the generator's where noise explains the difference.
+    `records`: the total that answers are shares of. `most_ways`: attributes in a marginal, 2 or more; `most_cells`:
+    pairs with more cells are no candidates outside the tree, and larger marginals have a lower limit. `prior` is
+    compared with each answer. Pairs are counted at the first question, larger marginals as they become candidates.
     Privacy: scores have sensitivity 1 under zero-out (2 under replace-one), an answer's counts 1 (sqrt 2). Rows are
       read within the ledger's selections and answers alone.
     Source: McKenna, Mullins, Sheldon, Miklau 2022, arXiv:2201.12677 (AIM: errors less expected noise, there for a
@@ -100,15 +99,15 @@ class QueryDiscriminator:
 
     @functools.cached_property
     def _pairs(self) -> Floats:
-        """All pairs, exactly. They are counted when a question needs them first, which has been charged by then."""
+        """All pairs, exactly: counted when first needed, by a question that was charged before."""
         return self.rows.sum(PAIRS)
 
     def ask_for_tree(self, one_ways: Sequence[Floats], *, stddevs: Sequence[Floats], edges: int) -> list[Edge]:
-        """Asks for one pair after another that joins two parts of the table: for so many `edges`.
+        """Asks for `edges` pairs, each of which joins two components: a selection and an answer each.
 
         `one_ways[a]` are the released shares of attribute a's groups, `stddevs[a]` those of their noise, in counts: the
-        generator to beat is the one that has every attribute by itself. Each pair is one selection and one answer; with
-        a prior the first is the one on which that is worst, so that a table which misleads is found out.
+        generator to beat has all attributes independent. With a prior, the first pair is the one on which that is
+        worst, so that a misleading table is found out.
         """
         shares = np.concatenate(one_ways).astype(np.float32)
         independent = np.outer(shares, shares)
@@ -131,9 +130,9 @@ class QueryDiscriminator:
         return tree
 
     def ask(self, probabilities: Probabilities, *, times: int = 1) -> list[Marginal]:
-        """Asks for the marginals on which the generator is worst: one selection and one answer each.
+        """Asks `times` times for the marginal on which the generator is worst: a selection and an answer each.
 
-        All go by the same scores: as long as there are others, no two of them share two attributes.
+        All use the same scores, so no marginal shares two attributes with one before while there are others.
         """
         # A row a group, as its products need it: laid out once, not once a block of groups.
         probabilities = np.asfortranarray(probabilities)
@@ -164,10 +163,9 @@ class QueryDiscriminator:
         return asked
 
     def _find_larger(self) -> list[Marginal]:
-        """Lists the marginals of three attributes and more that are worth a look.
+        """The candidates of three attributes and more: each of their attributes was measured with another of them.
 
-        A marginal is on the list when each of its attributes has been asked for together with another of them: no other
-        has ever shown what three know beyond two. Made of releases and public sizes alone.
+        Made of releases and public sizes alone.
         """
         known = map(self._views.find_attributes, self.measured)
         asked = {pair for marginal in known for pair in itertools.combinations(marginal, 2)}
@@ -185,7 +183,7 @@ class QueryDiscriminator:
             views = {larger: self._views.find_view(larger, most_cells=most_cells) for larger in joined}
             grown = {larger: view for larger, view in views.items() if view is not None}
             if ways > 3 and len(grown) > most:
-                # Always the same ones, as if drawn at random: they are counted once.
+                # A hash makes a fixed pseudorandom choice, so that each is counted once.
                 kept = sorted(grown, key=lambda larger: zlib.crc32(repr(larger).encode()))[:most]
                 grown = {larger: grown[larger] for larger in kept}
             found.update(grown)
@@ -193,7 +191,7 @@ class QueryDiscriminator:
         return [found[larger] for larger in sorted(found)]
 
     def _count(self, marginals: Sequence[Marginal]) -> None:
-        """Counts the records in every cell of further marginals, in one pass over the rows."""
+        """Counts further marginals, in one pass over the rows."""
         if not marginals:
             return
         views = self._views
@@ -205,14 +203,14 @@ class QueryDiscriminator:
 
     @functools.cached_property
     def _candidates(self) -> list[Edge]:
-        """Pairs of attributes in their views: those of few cells, or all where there are none."""
+        """Pairs in all their views: those of at most `most_cells`, or all if there are none."""
         edges = itertools.combinations(range(self._layout.attributes), 2)
         pairs = [(left, right) for edge in edges for left, right in self._views.list_views(edge)]
         return [pair for pair in pairs if self._views.count_cells(pair) <= self.most_cells] or pairs
 
     @functools.cached_property
     def _looks(self) -> list[list[Look]]:
-        """Those at each attribute beside all after it."""
+        """The looks of each attribute."""
         return [list_looks(self._views, attribute) for attribute in range(self._layout.attributes - 1)]
 
     def _score_pairs(
@@ -222,11 +220,11 @@ class QueryDiscriminator:
         one_ways: Sequence[AnyFloats] = (),
         beside: Sequence[Callable[[], None]] = (),
     ) -> Floats:
-        """Scores every pair in every view, some groups of its first attribute at a time, which stay in a core's cache.
+        """Scores every pair in every view, by blocks of its first attribute's groups that fit a core's cache.
 
-        Of single groups it is the score at the width at which their answer, added up, says most. `answer` gives a part
-        of the (width, width) shares. `one_ways` are shares and the variances of their noise in counts, (width,) both:
-        errors that these explain are none. `beside`: what else there is to score, into shared memory.
+        The score of single groups is that at the best width of summing up their answer. `answer` gives a part of the
+        (width, width) shares. `one_ways`: shares and the variances of their noise in counts, (width,) both; errors that
+        these explain do not count. `beside`: other things to score, into shared memory.
         Shapes: the result (views, views).
         """
         layout, views = self._layout, len(self._views.sizes)
@@ -243,7 +241,7 @@ class QueryDiscriminator:
             for first in range(0, len(answers), many):
                 left = slice(rows.start + first, min(rows.start + first + many, rows.stop))
                 parts = self._compare(pairs[left, right], answers[first : first + many])
-                # What lies along each side: how many cells a block has, and one-ways with the variance of their noise.
+                # Along each side: the cells of each block, and one-ways with the variances of their noise.
                 height, width = parts[0].shape
                 sides = [(np.ones(height), np.ones(width))]
                 sides += [(of_all[left], of_all[right]) for of_all in one_ways]
@@ -261,7 +259,7 @@ class QueryDiscriminator:
                 scores[look.own, look.views] = np.where(of_blocks, BLOCKS_PART * asked, asked)
                 scores[attribute, look.others] = np.maximum(scores[attribute, look.others], added_up)
 
-        # The attributes are dealt out by how many cells there are to score, what is beside them one by one.
+        # Attributes are dealt out by the number of cells to score, all else one by one.
         cells = np.array(layout.sizes[:-1]) * (layout.width - np.array(layout.starts[1:]))
         order = np.argsort(cells)[::-1].tolist()
 
@@ -283,14 +281,14 @@ class QueryDiscriminator:
         return gain if self._views.is_of_groups(marginal) else BLOCKS_PART * gain
 
     def _compare(self, counts: Floats, answers: Probabilities) -> list[Floats]:
-        """How far answers are off, and what was expected, in counts. Shapes: all alike."""
+        """Errors and expected values. Units: counts. Shapes: all alike."""
         expected = answers.astype(np.float64)
         expected *= self.records
         errors = counts - expected
         return [errors, expected]
 
     def _select(self, candidates: Sequence[AnyMarginal], score: Callable[[], Scores]) -> AnyMarginal:
-        """Selects a candidate. What a cached `score` reads of rows, it reads within the first selection."""
+        """Selects a candidate. A cached `score` reads rows within the first selection only."""
 
         def list_scores() -> list[float]:
             scores = score()
@@ -299,7 +297,7 @@ class QueryDiscriminator:
         return candidates[self.ledger.select(SELECTION_LABEL, list_scores)]
 
     def _answer(self, marginal: Marginal, expected: Probabilities) -> None:
-        """Releases a marginal's counts, and draws those that noise explains towards what the generator expected."""
+        """Releases a marginal's counts, and shrinks them towards the generator's as far as noise explains it."""
 
         def count() -> Floats:
             if len(marginal) > 2:
@@ -315,9 +313,9 @@ class QueryDiscriminator:
 
 
 def limit_larger_cells(most_cells: int, *, attributes: int) -> int:
-    """The most cells of a marginal of three attributes and more: an eighth of those that a pair may have.
+    """The most cells of a marginal of three attributes and more: an eighth of a pair's, as time goes with cells.
 
-    Time goes with cells. A quarter where attributes are few: so are their marginals, and larger ones are what is left.
+    A quarter where attributes are few, and so are their marginals.
     Privacy: of public facts alone.
     """
     return most_cells // (_LARGER_PART_OF_FEW if attributes <= _FEW_ATTRIBUTES else _LARGER_PART)
@@ -330,9 +328,9 @@ def plan_queries(
     answer_noise_multiplier: float,
     labels: tuple[str, str] = (SELECTION_LABEL, ANSWER_LABEL),
 ) -> list[Release]:
-    """Says what so many questions release, for the ledger to reserve before: a selection and an answer each.
+    """The releases of `times` questions, for the ledger to reserve: a selection and an answer each.
 
-    `labels` are those of both; if not given, of a `QueryDiscriminator`.
+    `labels`: of both; by default those of a `QueryDiscriminator`.
     """
     return [
         Release(
@@ -354,9 +352,9 @@ def plan_queries(
 
 
 def _explain(shares: tuple[Floats, Floats], variances: tuple[Floats, Floats]) -> Floats:
-    """The errors, in counts, that noise of one-ways puts into blocks of their product. Shapes: (blocks, blocks).
+    """The errors that noise on one-ways makes in blocks of their product, where it is the same in all cells of a group.
 
-    Of each side what its blocks have. A group's noise is the same in all cells of it.
+    Units: counts. Shapes: (blocks,) of each side, to (blocks, blocks).
     """
     (own, other), (of_own, of_other) = shares, variances
     explained: Floats = np.sqrt(np.outer(of_own, np.square(other)) + np.outer(np.square(own), of_other))
@@ -364,12 +362,12 @@ def _explain(shares: tuple[Floats, Floats], variances: tuple[Floats, Floats]) ->
 
 
 def expect_gains(errors: Floats, expected: Floats, *, stddev: float | Floats) -> Floats:
-    """By how much an answer, drawn towards what was expected, is expected to lessen each cell's absolute error.
+    """The expected decrease of each cell's absolute error by an answer, shrunk as `draw_towards` does.
 
-    What is left of an error is the root of two squares: the part by which `draw_towards` draws the answer back, and the
-    mean size of the part of the noise that it keeps. An error beyond `OUTLIER` stddevs is kept whole; it counts by what
-    it exceeds that by, so that there is no jump. Below 0 where an answer does more harm than good.
-    Privacy: its slope in the error lies between 0 and 1: what moves an error by 1 moves a gain by 1 at most.
+    The error left is the root of two squares: the part that shrinkage takes back, and the mean absolute value of the
+    noise that it keeps. An error beyond `OUTLIER` stddevs is not shrunk; it counts by its excess over that, so that
+    gains are continuous. Negative where an answer does more harm than good.
+    Privacy: its slope in the error is from 0 to 1: what moves an error by 1 moves a gain by 1 at most.
     Shapes: all alike, `errors` not negative. Units: counts of records.
     """
     kept = np.square(SPREAD * expected)

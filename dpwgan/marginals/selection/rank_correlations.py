@@ -1,8 +1,7 @@
-"""Rank correlations of all columns that have an order, in one release: what marginals asked for one by one leave open.
+"""Rank correlations of all columns that have an order, in one release.
 
-A table of many such columns, a survey or numbers of twelve months, has more pairs than can be asked for. That most of
-them rise together takes one number a pair, not a table: so the products of all ranks are released at once, and what is
-no more than noise is taken off them together.
+A table of many such columns, a survey or numbers of twelve months, has more pairs than can be asked for. A correlation
+is one number a pair, not a table: so the products of all ranks are released at once, and denoised together.
 Privacy: two releases, of the rows' norms and of their products; all else is post-processing. Which columns take part is
   public.
 Source: Bross 1958 (ridits, here as ranks); Spearman 1904.
@@ -32,9 +31,9 @@ NORMS_LABEL, CORRELATIONS_LABEL = "norms of ranks", "rank correlations"
 
 # Ranks are whole numbers from minus this to this, so that sums are exact in whatever order rows are added.
 _TOP = 128
-# How many norms are told apart, and how much of their squares may be cut off: the less, the more noise.
+# Bins of norms, and how much of their squares may be clipped: the less, the more noise.
 _NORMS, _MOST_CUT = 16, 0.02
-# What norms are worth of both releases.
+# Share of the budget of both releases that norms get.
 _NORMS_SHARE = 0.2
 # Room for the rounding of doubles where a row is cut.
 _ROOM = 1.0 + 1e-9
@@ -43,7 +42,7 @@ _LEAST = 1e-12
 
 
 def has_order(attribute: Attribute) -> bool:
-    """Whether an attribute's cells rise, or are but two. Privacy: of public facts alone."""
+    """Whether an attribute's cells have an order, or are two. Privacy: of public facts alone."""
     known = attribute.codes - attribute.missing
     return attribute.levels > 1 or (not attribute.levels and (known == 2 or (attribute.ordered and known > 2)))
 
@@ -74,9 +73,9 @@ def plan_correlations(*, noise_multiplier: float) -> list[Release]:
 
 
 def rank_groups(coarsening: Coarsening, places: Sequence[int]) -> Floats:
-    """The rank of each group of some attributes, by released shares: in the mean of all records it is about 0.
+    """The rank of each group of some attributes, by released shares; its mean over records is about 0.
 
-    What is missing has rank 0. Shapes: (places, width), whole numbers; 0 beside an attribute's own groups.
+    Missing values have rank 0. Shapes: (places, width), whole numbers; 0 outside an attribute's own groups.
     """
     layout = GroupLayout(coarsening.sizes)
     ranks = np.zeros((len(places), layout.width))
@@ -104,7 +103,7 @@ def _take_ranks(rows: GroupedRows, chunk: slice, places: Sequence[int], ranks: F
 
 
 def _count_norms(rows: GroupedRows, argument: dict[str, Any], ranks: Floats) -> Floats:
-    """How many rows have a squared norm below which step, of as many as reach the largest there can be."""
+    """The histogram of the rows' squared norms, in `_NORMS` bins up to the largest possible one."""
     counts = np.zeros(_NORMS)
     for chunk in cut(len(rows.groups)):
         squares = np.square(_take_ranks(rows, chunk, argument["places"], ranks)).sum(axis=1)
@@ -115,7 +114,7 @@ def _count_norms(rows: GroupedRows, argument: dict[str, Any], ranks: Floats) -> 
 
 
 def _add_up_products(rows: GroupedRows, argument: dict[str, Any], ranks: Floats) -> Floats:
-    """The sum of products of each two ranks over rows whose norm is cut down to a bound where it is larger."""
+    """The sum over rows of the products of each two ranks; a row's norm is clipped to a bound."""
     places = argument["places"]
     total = np.zeros((len(places), len(places)))
     for chunk in cut(len(rows.groups)):
@@ -136,16 +135,16 @@ PRODUCTS = Sum[GroupedRows]("products of ranks", _add_up_products)
 def measure_correlations(
     rows: Rows[GroupedRows], ranks: Floats, *, places: Sequence[int], shares: Floats, records: float, ledger: Ledger
 ) -> Arrays:
-    """Releases the products of each two ranks, means over records, without what is noise.
+    """Releases the products of each two ranks, means over records, denoised; with the `stddev` of their noise.
 
-    `stddev` is that of the noise; `shares` are released ones of all groups.
-    Privacy: a record adds 1 to one count of norms. Cut to a norm of b, it adds products v_i v_j, i < j, whose squares
-      add up to less than b^4/2; replaced, they move by b^2 in L2 at most, which is sqrt(2) times as much. They are
-      released over b^2/sqrt(2): the reserved sensitivity is 1. The bound b is made of released counts.
+    `shares`: the released ones of all groups.
+    Privacy: a record adds 1 to one count of norms. Clipped to a norm of b, it adds products v_i v_j, i < j, whose
+      squares add up to less than b^4/2; replaced, they move by b^2 in L2 at most, which is sqrt(2) times as much. They
+      are released over b^2/sqrt(2): the reserved sensitivity is 1. The bound b is made of released counts.
     Units: of ranks from -1 to 1. Shapes: `ranks` as `rank_groups`, `shares` (width,); products (places, places).
     Raises: PrivacyError from the ledger.
     """
-    # Where each column is known to hold one thing there are no ranks.
+    # Where every column is known to be constant there are no ranks.
     largest = max(float(_TOP**2), float(np.square(ranks).max(axis=1).sum()))
     named = {"places": list(places), "largest": largest}
     norms = ledger.release(NORMS_LABEL, lambda: rows.sum(NORMS, argument=named, array=ranks))
@@ -168,7 +167,7 @@ def measure_correlations(
 
 
 def _choose_bound(counts: Floats, *, stddev: float, largest: float, records: float) -> float:
-    """The least norm that cuts off little of the rows' squares, whatever noise hides. Privacy: of released counts."""
+    """The least bound that clips little of the rows' squared norms, noise allowed for. Privacy: of released counts."""
     ends = largest * np.arange(1, _NORMS + 1) / _NORMS
     middles = ends - largest / _NORMS / 2
     for end in ends:
@@ -179,10 +178,9 @@ def _choose_bound(counts: Floats, *, stddev: float, largest: float, records: flo
 
 
 def shrink(products: Floats, variances: Floats, *, stddev: float) -> Floats:
-    """What stands out of the noise of a symmetric matrix whose diagonal is not known.
+    """Denoises a symmetric matrix whose diagonal is not known, by shrinking its eigenvalues.
 
-    Of its eigenvalues those of noise alone are left out, and others lessened by what noise adds to them; the diagonal
-    is what is left of it, found in turns, and no larger than the variances.
+    The diagonal is that of the result, found by iteration, and no larger than the variances.
     Shapes: (k, k) and (k,), to (k, k).
     Source: Gavish, Donoho 2017 (Frobenius loss), for a symmetric matrix: an eigenvalue x in noise of stddev 1 becomes
       sqrt(x^2 - 4 k), and 0 below 2 sqrt(k); principal factor analysis (Harman 1976) for the diagonal.
@@ -216,12 +214,12 @@ class RankCorrelations:
         return self._products.size
 
     def add_up(self, codes: Codes, *, into: Sums) -> None:
-        """Writes what some codes have of the means, as `ReleasedLoss` has it."""
+        """As in `ReleasedLoss`."""
         means = self._ranks @ codes.rows
         into[:] = multiply_rows(means, means, scale=codes.share).ravel()
 
     def add_gradient(self, codes: Codes, means: Sums, sums: Sums, *, into: Probabilities) -> None:
-        """Adds the gradient to others, as `ReleasedLoss` has it."""
+        """As in `ReleasedLoss`."""
         errors = sums.reshape(self._products.shape) - self._products
         np.fill_diagonal(errors, 0.0)
         ranks = self._ranks @ codes.rows
