@@ -1,7 +1,7 @@
-"""What a noisy answer says of its cells: drawn towards what was expected, at every scale of attributes with an order.
+"""Denoises an answer: shrinks it towards what was expected, at every scale of attributes with an order.
 
 A pair of numbers has thousands of cells, each of which may lie below the noise while blocks of neighbours stand far out
-of it. So blocks are looked at first and then their halves, down to cells.
+of it. So blocks come first, then their halves, down to cells.
 Privacy: post-processing of released counts.
 """
 
@@ -18,8 +18,8 @@ from dpwgan.marginals.fitted_prior import RATIO, Posterior, take_posterior
 SPREAD = 1.0
 OUTLIER = 4.0
 
-# What a count may be over the expected one, likelier the nearer to 1; or, seldom, anywhere: so many stddevs of its
-# noise off, or as far as it is if that is more.
+# The prior: a count is some multiple of the expected one, likelier the nearer to 1; or, rarely, anywhere, with so many
+# stddevs of noise as its spread, or its own distance if that is more.
 _ANYWHERE, _SELDOM = 8.0, 0.01
 _NEAR = np.append(0.0, RATIO ** np.arange(-4.0, 15.0))
 _MULTIPLES = np.append(_NEAR, 1.0)
@@ -27,20 +27,20 @@ _ODDS = np.exp(-np.square(np.log(np.maximum(_NEAR, 0.1))) / 2.0)
 _FIRST_ODDS = np.append((1.0 - _SELDOM) * _ODDS / _ODDS.sum(), _SELDOM)
 # Below it a sum is none, to divide by.
 _LEAST_SUM = 1e-12
-# What the stddev of a cell is taken to be at least, over that of its noise: the prior is fitted, and may be wrong.
+# The least stddev of a denoised cell over that of the noise: the prior is fitted, and may be wrong.
 _LEAST_STDDEV = 0.5
-# The least share of a half's possible variance that it is taken to have: halves hardly ever are just as expected.
+# The least variance of a half over the possible one: halves are hardly ever exactly as expected.
 _LEAST_SPREAD = 0.05
-# Where blocks begin, on the first and on other axes, in eighths of an axis: their mean has no edges of blocks in it.
+# Where blocks begin, on the first and on other axes, in eighths of an axis: the mean over these has no block edges.
 _OFFSETS = ((0, 0), (1, 1), (2, 1), (1, 2), (3, 3), (2, 3))
 
 
 def denoise(noisy: Floats, expected: Floats, *, stddev: float, ordered: Sequence[bool]) -> tuple[Floats, Floats]:
-    """Noisy counts of a marginal without what noise explains, and the stddev of what is left of it in each.
+    """The denoised counts of a marginal, and the stddev of the error left in each.
 
-    Cells are drawn towards what blocks of neighbours say of them, and these towards what was expected. `ordered`: which
-    attributes have groups in an order, so that neighbours are alike. Where none has, to multiples of what was expected.
-    Those of two attributes are then drawn to where one of them settles the other.
+    Cells are shrunk towards their blocks of neighbours, and blocks towards what was expected. `ordered`: which
+    attributes have an order; if none has, cells are shrunk towards multiples of what was expected. Pairs are then
+    compared with the case that one attribute determines the other.
     Shapes: one axis an attribute, all alike. Units: counts of records.
     """
     centre = take_sums(noisy, expected)
@@ -56,10 +56,10 @@ def denoise(noisy: Floats, expected: Floats, *, stddev: float, ordered: Sequence
 
 
 def draw_to_multiples(noisy: Floats, expected: Floats, *, stddev: float) -> Posterior:
-    """Draws noisy counts towards multiples of expected ones, each as often met as all counts together say.
+    """Shrinks noisy counts towards multiples of expected ones, whose frequencies are fitted to all counts together.
 
-    Of columns that determine each other most cells are empty and few hold many times what was expected; columns that
-    hardly hang together keep what was expected, and empty cells do not fill with noise.
+    If columns determine each other most cells are empty and few hold many times what was expected; nearly independent
+    columns keep what was expected, and empty cells do not fill with noise.
     Shapes: all alike. Units: counts of records. Source: `take_posterior`.
     """
     counts, centre = noisy.ravel(), np.maximum(expected, _LEAST_SUM).ravel()
@@ -71,11 +71,11 @@ def draw_to_multiples(noisy: Floats, expected: Floats, *, stddev: float) -> Post
 
 
 def draw_towards(noisy: Floats, expected: Floats, *, stddev: float | Floats) -> Floats:
-    """Draws noisy counts towards expected ones where the difference is no more than noise.
+    """Shrinks noisy counts towards expected ones where the difference is no more than noise.
 
-    A count is taken to lie around the expected one with a stddev of `SPREAD` times it: a cell that is expected to hold
-    next to nothing keeps next to nothing unless it stands out, so that empty cells do not fill with noise. What lies
-    more than `OUTLIER` stddevs off keeps its distance but for a seventeenth at most.
+    The prior stddev of a count is `SPREAD` times the expected one: a cell expected to be nearly empty stays so unless
+    it stands out, and does not fill with noise. What lies more than `OUTLIER` stddevs off moves by a seventeenth of its
+    distance at most.
     Shapes: all alike. Units: counts of records.
     Source: the posterior mean of a normal variable (Efron and Morris 1973), with a cut for outliers.
     """
@@ -83,11 +83,11 @@ def draw_towards(noisy: Floats, expected: Floats, *, stddev: float | Floats) -> 
 
 
 def take_sums(noisy: Floats, expected: Floats) -> Floats:
-    """Expected counts with each attribute's sums of the noisy ones, spread in proportion to what was expected.
+    """Expected counts, corrected to the margins of the noisy ones in proportion to what was expected.
 
-    What was expected rests on one-ways whose noise is large where the budget is small: drawn towards it, an answer
-    would give that noise back instead of what it knows of each attribute by itself.
-    The sums are met where attributes are expected to be independent, and nearly elsewhere.
+    The expected margins are those of one-ways, whose noise is large at a small budget: shrinkage towards them would
+    lose what the answer says of each attribute by itself.
+    Margins are met if attributes are expected to be independent, and nearly otherwise.
     Shapes: one axis an attribute, all alike.
     """
     error, share = noisy - expected, expected / max(float(expected.sum()), _LEAST_SUM)
@@ -100,9 +100,9 @@ def take_sums(noisy: Floats, expected: Floats) -> Floats:
 
 
 def _draw(noisy: Floats, expected: Floats, *, variance: Floats | float, spread: Floats) -> Floats:
-    """The posterior mean of counts of this noise `variance`, which lie around the expected ones with variance `spread`.
+    """The posterior mean of counts, of noise `variance`, with prior variance `spread` around the expected ones.
 
-    What lies more than `OUTLIER` stddevs off is no matter of chance: its distance is its spread.
+    Of what lies more than `OUTLIER` stddevs off the squared distance is added to the prior variance.
     """
     error = noisy - expected
     square = np.square(error)

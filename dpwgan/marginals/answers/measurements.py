@@ -1,4 +1,4 @@
-"""Marginals of groups: counted in the rows, answered by a mixture of codes, and compared where they were measured."""
+"""Marginals of groups: counted in rows, answered by a mixture, and, once measured, a loss."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 
-# What attributes that are counted together may have in cells. Few more than all groups: they are in memory squared.
+# The most cells of a bundle of attributes counted together: a few more than groups, as they are in memory squared.
 _BUNDLE_CELLS = 32
 
 
 class GroupedRows(NamedTuple):
-    """Rows whose every attribute holds a group of cells; of some attributes the cells themselves are `cells`.
+    """Rows of groups; `cells`: of some attributes also the cells themselves.
 
     Shapes: `groups` (n, attributes); each of `cells` (n,).
     """
@@ -37,7 +37,7 @@ class GroupedRows(NamedTuple):
 
 
 def count_pairs(groups: AnyIntegers, layout: GroupLayout) -> Floats:
-    """Counts the records in every cell of every two-way marginal, exactly. What it gives is not released.
+    """Counts all two-way marginals, exactly. The result is not released.
 
     Privacy: a record adds 1 to one cell of each marginal, under zero-out; replaced, it moves to another cell of each.
     Shapes: `groups` (n, attributes); the result (width, width), whose diagonal blocks hold the one-way counts.
@@ -65,7 +65,7 @@ def count_pairs(groups: AnyIntegers, layout: GroupLayout) -> Floats:
 
 
 def _bundle(layout: GroupLayout) -> list[list[int]]:
-    """Puts small attributes together, which have few cells between them: fewer pairs are left to be counted."""
+    """Bundles of small attributes with few cells together: fewer pairs are left to be counted."""
     bundles: list[list[int]] = []
     for attribute in np.argsort(layout.sizes)[::-1].tolist():
         room = [bundle for bundle in bundles if layout.count_cells((*bundle, attribute)) <= _BUNDLE_CELLS]
@@ -77,7 +77,7 @@ def _bundle(layout: GroupLayout) -> list[list[int]]:
 
 
 def _join(groups: AnyIntegers, bundle: Sequence[int], layout: GroupLayout) -> Integers:
-    """Numbers the cells of a bundle that rows are in. Shapes: (n,)."""
+    """The cell of a bundle that each row is in. Shapes: (n,)."""
     cells = groups[:, bundle[0]].astype(np.int64)
     for attribute in bundle[1:]:
         cells *= layout.sizes[attribute]
@@ -86,7 +86,7 @@ def _join(groups: AnyIntegers, bundle: Sequence[int], layout: GroupLayout) -> In
 
 
 def _name_groups(bundles: Sequence[Sequence[int]], layout: GroupLayout) -> "sparse.csr_matrix":
-    """Says which groups the cells of bundles belong to, each by a 1. Shapes: (cells of all bundles, width)."""
+    """Which groups the cells of bundles belong to, as indicators. Shapes: (cells of all bundles, width)."""
     from scipy import sparse  # here, because a plan needs none of it
 
     blocks = []
@@ -105,9 +105,9 @@ def _name_groups(bundles: Sequence[Sequence[int]], layout: GroupLayout) -> "spar
 
 
 def count_marginals(groups: AnyIntegers, marginals: Sequence[Sequence[Sequence[int]]], layout: GroupLayout) -> Floats:
-    """Counts the records in every cell of some marginals, exactly, in one pass. What it gives is not released.
+    """Counts some marginals, exactly, in one pass. The result is not released.
 
-    Each is a list of attributes, with how many neighbouring groups are counted together.
+    Each is a list of attributes, with the width of their blocks of groups.
     Privacy: as `count_pairs`. Shapes: one vector, the cells of one marginal after those of the one before it.
     """
     named = [[(attribute, width) for attribute, width in marginal] for marginal in marginals]
@@ -133,10 +133,10 @@ MARGINALS = Sum[GroupedRows]("marginals", lambda rows, named, array: count_margi
 
 
 def answer_pairs(probabilities: Probabilities, left: slice = slice(None), right: slice = slice(None)) -> Probabilities:
-    """The share of rows in every cell of every two-way marginal, or of those of some groups with others.
+    """The share of rows in every cell of all two-way marginals, or of some groups with others.
 
-    Diagonal blocks are not marginals: within an attribute a code's cells exclude each other.
-    Shapes: (codes, width) to (width, width), or to the part of it that two slices of the width name.
+    Diagonal blocks are not marginals: within an attribute groups exclude each other.
+    Shapes: (codes, width) to (width, width), or to the part of it that two slices name.
     """
     rows = np.ascontiguousarray(probabilities.T)
     return multiply_rows(rows[right], rows[left], scale=1.0 / len(probabilities)).T
@@ -151,7 +151,7 @@ def answer_marginal(probabilities: Probabilities, marginal: Marginal, views: Vie
 
 
 def _multiply(factors: Sequence[Probabilities]) -> Probabilities:
-    """Gives each code's probabilities of all combinations. Shapes: (a, codes), (b, codes) ... to (a b ..., codes)."""
+    """Each code's probabilities of all combinations. Shapes: (a, codes), (b, codes) ... to (a b ..., codes)."""
     product = factors[0]
     for factor in factors[1:]:
         product = (product[:, np.newaxis] * factor[np.newaxis]).reshape(-1, product.shape[1])
@@ -161,15 +161,15 @@ def _multiply(factors: Sequence[Probabilities]) -> Probabilities:
 class MeasuredMarginals:
     """All marginals measured so far, as a loss: half the squared errors over the variance of each answer's noise.
 
-    Privacy: holds released numbers alone. A marginal measured twice keeps the mean weighted by precision.
+    A marginal measured twice keeps the mean weighted by precision. Privacy: holds released numbers alone.
     """
 
     def __init__(self, views: Views, zeros: Zeros | None = None) -> None:
-        """Marginals are of `views`. `zeros` are cells known to be empty: whatever noise says of them is left out."""
+        """Marginals are of `views`. `zeros`: cells known to be empty, which get 0 whatever their noise."""
         self.views, self.zeros = views, zeros or {}
         self._shares: dict[Marginal, Floats32] = {}
         self._weights: dict[Marginal, Floats32] = {}
-        # The same in the order in which it is compared; None where an answer has come since.
+        # The same in the order in which it is compared; None after a new answer.
         self._laid_out: _Blocks | None = None
 
     def __iter__(self) -> Iterator[Marginal]:
@@ -190,7 +190,7 @@ class MeasuredMarginals:
         self._laid_out = None
 
     def pack(self, marginals: Iterable[Marginal]) -> dict[str, AnyArray]:
-        """What is known of some marginals as arrays by name, for a checkpoint. Privacy: releases alone."""
+        """Some marginals as arrays by name, for a checkpoint. Privacy: releases alone."""
         arrays: dict[str, AnyArray] = {}
         for number, marginal in enumerate(marginals):
             arrays[f"marginal {number}"] = np.array(marginal, np.int64)
@@ -199,7 +199,7 @@ class MeasuredMarginals:
         return arrays
 
     def unpack(self, arrays: Arrays) -> list[Marginal]:
-        """Takes over what `pack` gave, in place of what is known of these marginals, and says which they are."""
+        """Takes over what `pack` gave, and gives its marginals."""
         marginals: list[Marginal] = []
         for number in range(len(arrays) // 3):
             marginal: Marginal = tuple(arrays[f"marginal {number}"].tolist())
@@ -222,15 +222,15 @@ class MeasuredMarginals:
         return sum(block.cells for block in self._blocks.larger)
 
     def add_up(self, codes: Codes, *, into: Sums) -> None:
-        """Writes what some codes have of the means, as `ReleasedLoss` has it."""
+        """As in `ReleasedLoss`."""
         sides = ViewRows(codes.rows, self._join(codes.rows))
         for block, answers in self._list_answers(into):
             block.add_up(sides, share=codes.share, into=answers)
 
     def add_gradient(self, codes: Codes, means: Sums, sums: Sums, *, into: Probabilities) -> None:
-        """Adds the gradient to others, as `ReleasedLoss` has it."""
+        """As in `ReleasedLoss`."""
         rows, (one_ways, _, views) = codes.rows, self._blocks
-        # Of the one-ways each code gets the same gradient.
+        # The one-ways' gradient is the same for every code.
         weighted = one_ways.weights * (means - one_ways.shares)
         weighted *= codes.share
         into += weighted[:, np.newaxis]
@@ -243,11 +243,11 @@ class MeasuredMarginals:
             into[own] += self.views.part(slopes.take(place), view)
 
     def _join(self, rows: Probabilities) -> Probabilities:
-        """The blocks of the views that were asked for. Shapes: (width, codes) to (blocks, codes)."""
+        """The blocks of the measured views. Shapes: (width, codes) to (blocks, codes)."""
         return np.concatenate([rows[:0], *(self.views.take(rows, view) for view in self._blocks.views)])
 
     def _list_answers(self, sums: Sums) -> "Iterator[tuple[PairBlock | LargerBlock, Sums]]":
-        """Each block with its own answers, which lie side by side."""
+        """Each block with its part of the sums."""
         start = 0
         for block in self._blocks.larger:
             yield block, sums[start : start + block.cells]
@@ -260,7 +260,7 @@ class MeasuredMarginals:
         return self._laid_out
 
     def _lay_out(self) -> "_Blocks":
-        """Puts answers together that are compared together: all one-ways, and pairs whose groups lie side by side."""
+        """Joins answers that are compared together: all one-ways, and pairs whose groups lie side by side."""
         own = self.views.own
         one_ways = Targets(np.zeros(own.width, np.float32), np.zeros(own.width, np.float32))
         pairs: list[PairBlock] = []

@@ -1,7 +1,7 @@
-"""A public table as a prior: what it says of pairs of groups is believed as far as private answers bear it out.
+"""A public table as a prior for pairs of groups, trusted as far as private answers confirm it.
 
-Privacy: the public table is not protected. What is private comes in by releases alone: one-ways, to which its rows are
-weighted, and answers, against which it is held. So all of this is post-processing.
+Privacy: the public table is not protected. Private data come in by releases alone: one-ways, to which its rows are
+weighted, and answers, with which it is compared. So all of this is post-processing.
 """
 
 import itertools
@@ -17,10 +17,10 @@ from dpwgan.marginals.draws import weigh_rows
 from dpwgan.marginals.groups import Marginal
 from dpwgan.marginals.loss import Codes, Probabilities, Sums
 
-# What a public row weighs over the mean, at most.
+# The most weight of a public row over the mean.
 _MOST_WEIGHT = 20.0
-# It is believed where answers and it agree by so many stddevs of the answers' noise, and where it explains this share
-# of what they say beyond noise.
+# It is trusted if answers agree with it by so many stddevs of their noise, and if it explains this share of what they
+# say beyond noise.
 _STDDEVS, _LEAST_EXPLAINED = 3.0, 0.5
 # A first code is one row of the public table to this part, and the released one-ways to the rest.
 _ROW_SHARE = 0.8
@@ -29,10 +29,10 @@ _LEAST_STDDEV = 1e-9
 
 
 def choose_kept(noisy: Floats, public: Floats, stddevs: Floats) -> float:
-    """How much of the difference between noisy and public numbers to keep; noise explains the rest. From 0 to 1.
+    """The James-Stein factor, from 0 to 1: how much of the difference between noisy and public numbers to keep.
 
-    Whatever the public numbers are, those drawn to them so have no larger expected sum of squared errors, each over its
-    variance, where the noise is normal and there are three or more.
+    Whatever the public numbers are, shrinkage does not increase the expected sum of squared errors over variances, for
+    normal noise and three numbers or more.
     Privacy: post-processing. Shapes: all (k,).
     Source: James and Stein 1961; Efron and Morris 1973, its positive part.
     """
@@ -41,12 +41,11 @@ def choose_kept(noisy: Floats, public: Floats, stddevs: Floats) -> float:
 
 
 class PublicPrior:
-    """A loss that a generator has where its pairs differ from those of a public table.
+    """A loss of a generator whose pairs differ from those of a public table.
 
-    Rows of the public table are weighted until they have the released one-ways (Deming and Stephan 1940), so that they
-    say only how columns hang together. Each answer to a pair is then regressed on what they say beyond independence:
-    the slope is how much of that is believed, what is left over and above noise is how far off it is, and where it
-    explains less than half of what answers say, it is not used at all.
+    Public rows are weighted to the released one-ways (raking, Deming and Stephan 1940), so that they add dependence
+    alone. Answers to pairs are regressed on the table's deviation from independence: the slope is the trust, the
+    residual beyond noise is its error, and if it explains less than half of what answers say it is not used.
     """
 
     def __init__(self, groups: AnyIntegers, views: Views, *, one_ways: Sequence[Floats], stddev: float) -> None:
@@ -67,13 +66,13 @@ class PublicPrior:
         self._independent = np.outer(self._one_ways, self._one_ways)
         self.pairs = (hot.T @ hot.multiply(self._weights[:, np.newaxis])).toarray()
         self._effective_rows = 1.0 / float(np.square(self._weights).sum())
-        # Of all answers so far, over their cells: squares of what they say beyond independence, products with what the
-        # public table says beyond it, squares of that, variances of noise, and shares.
+        # Sums over the cells of all answers: squares of their deviation from independence, products with the table's
+        # deviation, squares of that, variances of noise, and shares.
         self.evidence = np.zeros(5)
         self._loss: tuple[bytes, MeasuredMarginals] | None = None
 
     def note(self, marginal: Marginal, shares: Floats) -> None:
-        """Holds the table against a released answer, as it came. Answers to more than two attributes say nothing."""
+        """Compares the table with a released answer, as it came; only pairs count."""
         if len(marginal) != 2:
             return
         independent, public = (self._views.take_pair(cells, marginal) for cells in (self._independent, self.pairs))
@@ -84,7 +83,7 @@ class PublicPrior:
 
     @property
     def agreement(self) -> float:
-        """How much of what the table says beyond independence is believed: 0, or a share up to 1."""
+        """The trust in the table's deviation from independence, from 0 to 1."""
         found, product, square, noise, _ = self.evidence.tolist()
         if product <= _STDDEVS * self._stddev * math.sqrt(square):
             return 0.0
@@ -93,7 +92,7 @@ class PublicPrior:
         return float(min(1.0, product / square))
 
     def draw_codes(self, codes: int, *, rng: np.random.Generator) -> Floats32 | None:
-        """First codes near rows of the table, if it is believed. Shapes: (codes, width) logits."""
+        """First codes near rows of the table, if it is trusted. Shapes: (codes, width) logits."""
         if not self.agreement:
             return None
         points = (np.arange(codes) + rng.random()) / codes
@@ -105,24 +104,21 @@ class PublicPrior:
         return logits
 
     def count_sums(self) -> int:
-        """As `ReleasedLoss` has it: none where the table is not believed."""
+        """As in `ReleasedLoss`: 0 if the table is not trusted."""
         return sum(loss.count_sums() for loss in self._list_losses())
 
     def add_up(self, codes: Codes, *, into: Sums) -> None:
-        """As `ReleasedLoss` has it."""
+        """As in `ReleasedLoss`."""
         for loss in self._list_losses():
             loss.add_up(codes, into=into)
 
     def add_gradient(self, codes: Codes, means: Sums, sums: Sums, *, into: Probabilities) -> None:
-        """As `ReleasedLoss` has it: nothing where the table is not believed."""
+        """As in `ReleasedLoss`: nothing if the table is not trusted."""
         for loss in self._list_losses():
             loss.add_gradient(codes, means, sums, into=into)
 
     def _list_losses(self) -> list[MeasuredMarginals]:
-        """All pairs as answers, each cell with the error that the answers so far have found, in proportion to it.
-
-        One loss; none where the table is not believed.
-        """
+        """All pairs as answers, with the error that the answers so far have shown: one loss, or none if not trusted."""
         agreement = self.agreement
         if not agreement:
             return []

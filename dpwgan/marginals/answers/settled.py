@@ -1,7 +1,7 @@
-"""What a noisy answer says of columns that settle each other: of a county its state, of a product its category.
+"""Denoises pairs where one column determines the other: a county its state, a product its category.
 
-A row of such a pair has nearly all that it holds in one column. Noise hides which where cells are looked at one by one;
-what the row holds is known, though, and that all of it lies in one place tells which.
+A row of such a pair has nearly all of its records in one column. Noise hides which if cells are looked at one by one;
+but the row's total is known, and that all of it lies in one place tells which.
 Privacy: post-processing of released counts.
 """
 
@@ -10,21 +10,21 @@ import numpy as np
 from dpwgan.array_types import Floats
 from dpwgan.marginals.fitted_prior import Posterior, fit_odds, hold_against, mix, take_likelihoods
 
-# What part of a row may lie beside its column, as all rows together have it.
+# The part of a row outside its column.
 _BESIDE = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5)
-# Half of all rows are first taken to be of no such kind.
+# First odds: half of all rows are of no such kind.
 _FIRST_ODDS = np.append(0.5, np.full(len(_BESIDE), 0.5 / len(_BESIDE)))
-# How much of what columns are likely is what was expected of the row, and not what all rows have.
+# Weight of the row's own expected shares in the prior of its column; the rest is that of all rows.
 _OWN = 0.9
-# What a row, or all of them, are expected to hold at least, to be divided by.
+# The least expected count that is divided by.
 _LEAST_COUNT = 1e-9
 
 
 def draw_to_columns(noisy: Floats, expected: Floats, cells: Posterior, *, stddev: float) -> Posterior:
-    """Noisy counts of a pair, drawn to where rows, or columns, have one cell that holds nearly all of theirs.
+    """Shrinks a pair's counts towards one cell a row, or one a column, if the answer bears that out; else `cells`.
 
-    How many do is what all together say, and which of the two; where that says little counts are what `cells` are taken
-    for one by one. `expected`: what they would be by what was known before.
+    How many rows are such is fitted to all together. `cells`: the posterior of each cell by itself. `expected`: by what
+    was known before.
     Shapes: all alike, (rows, columns). Units: counts of records.
     """
     by_row = _draw(noisy, expected, cells, stddev=stddev)
@@ -33,13 +33,13 @@ def draw_to_columns(noisy: Floats, expected: Floats, cells: Posterior, *, stddev
 
 
 def _draw(noisy: Floats, expected: Floats, cells: Posterior, *, stddev: float) -> Posterior:
-    """As `draw_to_columns`, of rows alone; a row's evidence is shared out among its cells."""
+    """As `draw_to_columns`, by rows; a row's evidence is divided among its cells."""
     expected = np.maximum(expected, _LEAST_COUNT)
     held, shares = expected.sum(axis=1, keepdims=True), expected.sum(axis=0) / expected.sum()
     likely = np.log(_OWN * expected / held + (1.0 - _OWN) * shares)
 
     def settle(beside: float) -> Posterior:
-        """What rows hold that have all but this part in one column."""
+        """The posterior of rows that have all but the part `beside` in one column."""
         off, on = (
             hold_against(beside * held * shares + there, noisy, stddev=stddev) for there in (0.0, (1.0 - beside) * held)
         )

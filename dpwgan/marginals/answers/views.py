@@ -1,6 +1,6 @@
-"""Views of attributes: their groups one by one, or in blocks of neighbours where groups have an order.
+"""Views of attributes: single groups, or blocks of neighbours where groups have an order.
 
-What thousands of cells of two numbers hide in noise, blocks of them show; and a block that is asked for as one has the
+Blocks stand out of the noise where thousands of cells of two numbers do not; a block that is measured as one has the
 noise of one cell.
 """
 
@@ -12,19 +12,19 @@ from dpwgan.array_types import AnyArray, Integers
 from dpwgan.marginals.groups import GroupLayout, Marginal
 
 WIDTHS = (1, 2, 4, 8)
-"""How many neighbouring groups may be looked at as one: each a double of the one before."""
+"""Numbers of neighbouring groups in a block, each double the one before."""
 
 
 class Views(GroupLayout):
-    """Where each view's blocks lie, were those of all views side by side.
+    """The layout of the blocks of all views, side by side.
 
-    Views are numbered, those of single groups as their attributes are. View v is of attribute `attribute_of[v]` in
-    blocks of `width_of[v]` groups, which have an order where `ordered[v]`; `at[w][a]` is the view of attribute a at
-    width w, or at the largest below it that leaves two blocks.
+    Views are numbered; those of single groups have their attributes' numbers. View v is of attribute `attribute_of[v]`
+    in blocks of `width_of[v]` groups, in an order if `ordered[v]`; `at[w][a]` is the view of attribute a at width w, or
+    at the largest below it that leaves two blocks.
     """
 
     def __init__(self, own: GroupLayout, ordered: Sequence[bool] = ()) -> None:
-        """`own` are the attributes; `ordered`: whose groups have an order, nobody's if not given."""
+        """`own`: the attributes; `ordered`: which have an order, by default none."""
         self.own = own
         has_order = tuple(ordered) or (False,) * own.attributes
         known = [(attribute, 1) for attribute in range(own.attributes)]
@@ -44,7 +44,7 @@ class Views(GroupLayout):
         return list(dict.fromkeys(tuple(self.at[width][attribute] for attribute in attributes) for width in WIDTHS))
 
     def find_view(self, attributes: Marginal, *, most_cells: int) -> Marginal | None:
-        """The view of a marginal of attributes that has no more cells: blocks where most groups are, the shortest.
+        """The finest view of a marginal of attributes with at most `most_cells`: longest axes are halved first.
 
         None if there is no such view.
         """
@@ -74,21 +74,21 @@ class Views(GroupLayout):
         return cells
 
     def part(self, blocks: AnyArray, view: int) -> AnyArray:
-        """Gives each of a view's groups what its block has, along the first axis."""
+        """Repeats each block's values for its groups, along the first axis; the inverse of `take` in shape."""
         return np.repeat(blocks, self.width_of[view], axis=0)[: self.own.sizes[self.attribute_of[view]]]
 
     def take(self, values: AnyArray, view: int) -> AnyArray:
-        """A view's part of values that lie along the first axis as groups do."""
+        """A view's block sums, of values of all groups along the first axis."""
         return self.join(values[self.own.get_slice(self.attribute_of[view])], (view,))
 
     def take_pair(self, matrix: AnyArray, pair: Marginal) -> AnyArray:
-        """A pair's part of what lies along both axes as groups do. Shapes: (width, width) of groups."""
+        """A pair's block sums, of values of all groups along both axes. Shapes: (width, width) of groups."""
         left, right = (self.own.get_slice(attribute) for attribute in self.find_attributes(pair))
         return self.join(matrix[left, right], pair)
 
 
 def join_neighbours(cells: AnyArray, width: int, *, axis: int = 0) -> AnyArray:
-    """Adds up so many neighbours along an axis, a power of 2; the last block has what is left."""
+    """Sums blocks of `width` neighbours, a power of 2, along an axis; the last block may be shorter."""
     while width > 1:
         first, second = part_neighbours(cells, axis)
         cells, width = first.copy(), width // 2
@@ -97,16 +97,16 @@ def join_neighbours(cells: AnyArray, width: int, *, axis: int = 0) -> AnyArray:
 
 
 def part_neighbours(cells: AnyArray, axis: int) -> tuple[AnyArray, AnyArray]:
-    """The first and the second of each two neighbours along an axis; a last one that is alone has no second."""
+    """The even and the odd places along an axis."""
     first, second = ((slice(None),) * axis + (slice(begin, None, 2),) for begin in (0, 1))
     return cells[first], cells[second]
 
 
 class Look:
-    """One attribute beside all after it, in their views of one width: what joins blocks of half that width to these.
+    """One attribute with all after it, in their views of one width: it joins blocks of half that width.
 
-    Of single groups `others` are all after it; of blocks those that have an order, or all where the one attribute has.
-    `own` and `views` say which view of each it is, `starts` where the blocks of each of the others begin, side by side.
+    `others`: for single groups all attributes after it; for blocks those with an order, or all if it has one itself.
+    `own` and `views`: the view of each; `starts`: where the blocks of each of the others begin, side by side.
     """
 
     def __init__(self, views: Views, attribute: int, *, before: "Look | None" = None) -> None:
@@ -125,7 +125,7 @@ class Look:
             steps = 1 + (before.views[places] != self.views)
             runs = zip(before.starts[places], before.starts[places] + before._sizes[places], steps, strict=True)
             firsts = np.concatenate([np.arange(*run) for run in runs])
-            # Attributes between those looked at are added up, too, and left out.
+            # Attributes in between are summed, too, and left out.
             self._edges = np.unique(np.concatenate([[0], firsts, before.starts]))
             self._kept = np.searchsorted(self._edges, firsts)
 
@@ -145,7 +145,7 @@ class Look:
 
 
 def list_looks(views: Views, attribute: int) -> list[Look]:
-    """The looks at one attribute beside all after it, at each width at which there is one."""
+    """The looks of one attribute, one a width."""
     looks = [Look(views, attribute)]
     while 2 * looks[-1].width in WIDTHS:
         looks.append(Look(views, attribute, before=looks[-1]))

@@ -33,8 +33,8 @@ def flag_missing(coarsening: Coarsening, attribute: int) -> Flags:
 class Absence:
     """Which attributes are missing together. Privacy: released numbers alone.
 
-    `sets` are of attributes that are missing in the same rows, `missing` says which groups of each mean not available.
-    `asked`: how many questions it took. Shapes: `missing[a]` (groups of a,).
+    `sets`: attributes that are missing in the same rows; `missing`: which groups of each mean not available; `asked`:
+    the number of questions spent. Shapes: `missing[a]` (groups of a,).
     """
 
     sets: tuple[Set, ...] = ()
@@ -56,7 +56,7 @@ class Absence:
         return cls(tuple(sets), int(arrays["asked"]), missing)
 
     def find_zeros(self, *, with_first: bool = False) -> Zeros:
-        """The groups that do not go together: of each two attributes of a set, or of each one and the first alone."""
+        """The pairs of groups that are empty: of any two attributes of a set, or if `with_first`, with its first."""
         return {
             (left, right): self.missing[left][:, np.newaxis] != self.missing[right]
             for attributes in self.sets
@@ -65,7 +65,7 @@ class Absence:
         }
 
     def make_pure(self, probabilities: Probabilities, coarsening: Coarsening) -> Probabilities:
-        """Codes each of which has all of a set missing, or none: as many as its attributes' codes have on the mean.
+        """Codes each of which has all of a set missing, or none; how many have is the mean over its attributes.
 
         Shapes: (codes, width). Privacy: post-processing.
         """
@@ -75,7 +75,7 @@ class Absence:
         for attributes in self.sets:
             flags = {place: self.missing[place] for place in attributes}
             shares = np.mean([pure[:, layout.get_slice(place)] @ own for place, own in flags.items()], axis=0)
-            # Codes that the set before tells apart, and of these those that miss most first: one at each whole number.
+            # Systematic sampling of codes, ordered by the set before and by how much they miss.
             order = np.lexsort((-shares, is_missing))
             ends = np.cumsum(shares[order]) + 0.5
             is_missing[order] = np.floor(ends) > np.floor(np.append(0.5, ends[:-1]))

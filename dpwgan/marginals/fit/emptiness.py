@@ -1,7 +1,7 @@
-"""Cells of answered pairs that are taken for empty: the others of their row, or column, hold all that it has.
+"""Cells of answered pairs that are taken for empty: the other cells of their row, or column, hold all of it.
 
-A fit that lets codes differ no more than answers ask leaves a little of everything everywhere: rows of a degree with
-the wrong years of schooling, each such cell far below the noise. All cells of a row together are not.
+A fit that lets codes differ no more than answers ask leaves a little mass everywhere: rows of a degree with the wrong
+years of schooling. Each such cell is far below the noise, but all of a row together are not.
 """
 
 import numpy as np
@@ -11,16 +11,15 @@ from dpwgan.marginals.answers.measurements import MeasuredMarginals
 from dpwgan.marginals.answers.zeros import Zeros
 from dpwgan.marginals.loss import Probabilities
 
-# How many stddevs of its noise a cell that holds something has at least; how many of theirs may be left of a row beside
-# all of these; and how many the rest would have, were the two attributes independent, lest nothing be told.
+# In stddevs of noise: what a cell that is not empty holds at least; what may be left of a row beside those; and what
+# the rest would have to hold under independence for the test to have power.
 _STANDS_OUT, _LEFT, _TELLS = 3.0, 1.0, 12.0
 
 
 def find_empty(measured: MeasuredMarginals, probabilities: Probabilities, *, records: float) -> Zeros:
-    """Finds the pairs of groups that answers say are empty, as far as noise lets them.
+    """Finds the pairs of groups that answers show to be empty; so is a cell of few records that the noise hides.
 
-    A cell of few records beside large ones is taken for empty, too: the noise hides it.
-    `probabilities`: of the fitted codes, whose means say how many records each group has.
+    `probabilities`: the fitted codes, whose means give the records of each group.
     Privacy: post-processing of released answers. Shapes: (codes, width).
     """
     views, shares = measured.views, probabilities.mean(axis=0, dtype=np.float64)
@@ -39,10 +38,10 @@ def find_empty(measured: MeasuredMarginals, probabilities: Probabilities, *, rec
 
 
 def _find_in_rows(counts: Floats, stddevs: Floats, own: Floats, others: Floats) -> Flags:
-    """Cells of rows whose other cells hold all that they have. Shapes: (rows, columns); (rows,) and (columns,) sums."""
+    """Cells of rows whose other cells hold all of the row. Shapes: (rows, columns); (rows,) and (columns,) sums."""
     holds = counts >= _STANDS_OUT * stddevs
     expected = np.outer(own, others) / max(others.sum(), 1.0)
-    # What a row has in all is about as well known as one more answer.
+    # A row's total is known about as well as one more answer.
     noise = np.sqrt(np.sum(np.square(stddevs), axis=1, where=holds) + np.square(stddevs).mean(axis=1))
     left = own - np.sum(counts, axis=1, where=holds)
     rest = np.sum(expected, axis=1, where=~holds)

@@ -1,9 +1,8 @@
 """Combinations of groups that rules between columns forbid: known to be empty, at no cost to privacy.
 
-Whether a combination of groups is forbidden is told by cells that stand for all of it: every cell where an attribute
-has codes alone or few levels, else the ends of its intervals and whatever the rule's constants and its other columns
-part. Where those do not speak for all (arithmetic on a long range, say) a rule has no part in the fit, and sampling
-alone sees to it.
+A combination of groups is judged by representative cells: all cells of an attribute with codes alone or few levels,
+else the ends of its intervals and all points that the rule's constants and other columns distinguish. Where those do
+not represent all (arithmetic on a long range, say) the fit ignores the rule, and sampling alone enforces it.
 """
 
 import itertools
@@ -28,10 +27,10 @@ from dpwgan.table.encoded import EncodedTable, RowRule, Span
 AnyTold = TypeVar("AnyTold", bound=np.generic)
 
 _MOST_ATTRIBUTES = 3
-# An attribute with levels, and no more cells than this, is looked at whole, as all of codes alone are.
+# Of an attribute with levels, all cells are looked at up to so many.
 _FEW_CELLS = 512
 _MOST_ROWS = 1 << 19
-# How often shares are moved to what the rules say and back above 0.
+# Alternating projections of shares: onto what the rules say, and back to 0 or more.
 _PASSES = 20
 
 
@@ -74,7 +73,7 @@ def add_implied(zeros: Zeros, sizes: Sequence[int]) -> Zeros:
 
 
 def leave_out(coarsening: Coarsening, rules: Sequence[RowRule]) -> Coarsening:
-    """The coarsening with no weight on intervals of which a rule over one column forbids every cell.
+    """The coarsening with no weight on intervals that a rule over one column forbids throughout.
 
     Privacy: post-processing; public rules.
     """
@@ -90,8 +89,8 @@ def leave_out(coarsening: Coarsening, rules: Sequence[RowRule]) -> Coarsening:
             intervals = np.searchsorted(part.starts, cells[kept], side="right") - 1
             alive = np.bincount(intervals, minlength=len(ends)) > 0
             weights = part.weights
-            # What is left of a group has its weights, else its cells are as likely as each other; a group of which
-            # nothing is left has no share in the end.
+            # What is left of a group keeps its weights, or is uniform if it has none; a group of which nothing is left
+            # gets no share in the end.
             for own in ((ends - part.starts) * alive, part.weights * alive):
                 sums = np.bincount(part.groups, own, minlength=part.size)[part.groups]
                 weights = np.where(sums > 0, own / np.where(sums > 0, sums, 1.0), weights)
@@ -100,10 +99,9 @@ def leave_out(coarsening: Coarsening, rules: Sequence[RowRule]) -> Coarsening:
 
 
 def tie(coarsening: Coarsening, zeros: Zeros) -> Coarsening:
-    """The coarsening with shares that can be under the rules, the nearest to what was counted, by the noise.
+    """The coarsening with the nearest shares, by the noise, that are consistent with the rules.
 
-    Where groups of two attributes go with each other alone, they hold as much on both sides, and each side profits from
-    what the other knows.
+    Sets of groups of two attributes that go only with each other hold equally much, so each side's counts inform both.
     Privacy: post-processing of released counts; public rules.
     """
     starts = np.cumsum([0, *coarsening.sizes])
@@ -127,7 +125,10 @@ def tie(coarsening: Coarsening, zeros: Zeros) -> Coarsening:
 
 
 def _list_ties(flags: Flags, starts: Integers, width: int) -> Floats:
-    """For each set of groups that go with each other alone, that both sides hold as much. Shapes: (sets, width)."""
+    """For each set of groups that go only with each other, the equation that both sides hold equally much.
+
+    Shapes: (sets, width).
+    """
     from scipy.sparse.csgraph import connected_components  # here, because a plan needs none of it
 
     sizes = flags.shape
@@ -141,9 +142,9 @@ def _list_ties(flags: Flags, starts: Integers, width: int) -> Floats:
 
 
 def find_kinds(plan: OneWayPlan, rules: Sequence[RowRule]) -> list[Integers | None]:
-    """Of each attribute, which of its codes rules do not tell apart: a number for each, or None where no rule speaks.
+    """By attribute, a class number for each code: rules treat codes of one class alike. None where no rule applies.
 
-    A column that is derived speaks where it is coarse: where it has half as many cells at most.
+    A derived column counts if it is coarse: if it has at most half as many cells.
     Privacy: public rules.
     """
     kinds: list[Integers | None] = [None] * len(plan.attributes)
@@ -173,7 +174,7 @@ def find_kinds(plan: OneWayPlan, rules: Sequence[RowRule]) -> list[Integers | No
 
 
 def _judge(coarsening: Coarsening, rule: RowRule, marginal: Marginal) -> Flags | None:
-    """Which combinations of groups break a rule throughout; None where that cannot be told."""
+    """Which combinations of groups break a rule throughout; None if that is not known."""
     attributes = [coarsening.attributes[index] for index in marginal]
     parts = [coarsening.parts[index] for index in marginal]
     numbers = list(rule.numbers)
@@ -207,7 +208,7 @@ def _tell(
     chosen: Sequence[Integers],
     tell: Callable[[EncodedTable], npt.NDArray[AnyTold]],
 ) -> npt.NDArray[AnyTold]:
-    """What is told of each combination of the attributes' chosen cells. Shapes: flat, the last attribute's fastest."""
+    """`tell` of each combination of the chosen cells. Shapes: flat, the last attribute's cells fastest."""
     encoded = EncodedTable.make_empty(spans, math.prod(len(cells) for cells in chosen))
     for attribute, cells in zip(attributes, np.meshgrid(*chosen, indexing="ij"), strict=True):
         attribute.put_cells(cells.ravel(), into=encoded)
@@ -215,7 +216,7 @@ def _tell(
 
 
 def _list_ends(attribute: Attribute, part: AttributeGroups, ends: tuple[float, float]) -> list[float]:
-    """The numbers at both ends of an attribute's runs of intervals of one group, of a column with this range."""
+    """The numbers at both ends of each run of intervals of one group, for a column with range `ends`."""
     is_drawn = part.weights > 0
     alike = (np.diff(part.groups) == 0) & (np.diff(is_drawn) == 0) & (part.starts[:-1] >= attribute.codes)
     runs = part.starts[np.append(True, ~alike)]
@@ -226,7 +227,7 @@ def _list_ends(attribute: Attribute, part: AttributeGroups, ends: tuple[float, f
 
 
 def _list_cells(attribute: Attribute, rule: RowRule, numbers: Sequence[float]) -> Integers:
-    """Cells of an attribute that stand for all: all of them, or the codes and those at and beside the given numbers."""
+    """Representative cells of an attribute: all, or the codes and the levels at and next to the given numbers."""
     if _is_short(attribute):
         return np.arange(attribute.cells)
     minimum, maximum = rule.ranges[attribute.column]
@@ -240,7 +241,7 @@ def _list_cells(attribute: Attribute, rule: RowRule, numbers: Sequence[float]) -
 class ForbiddenMass(ReleasedLoss):
     """The mean probability that a code gives to forbidden combinations, as a loss.
 
-    It is linear in that probability, so that each code is driven to give none, and not all of them together to few.
+    It is linear in that probability, so that each code is driven to 0, and not only the mean to little.
     Privacy: public facts alone.
     """
 
@@ -253,7 +254,7 @@ class ForbiddenMass(ReleasedLoss):
         ]
 
     def add_gradient(self, codes: Codes, means: Sums, sums: Sums, *, into: Probabilities) -> None:
-        """Adds the gradient to others, as `ReleasedLoss` has it."""
+        """As in `ReleasedLoss`."""
         for block in self._blocks:
             block.add(codes.rows, scale=self._weight * codes.share, into=into)
 
@@ -264,7 +265,7 @@ class _ForbiddenCells:
     def __init__(self, slices: list[slice], flags: Flags) -> None:
         self._slices, self._flags = slices, flags.astype(np.float32)
         if len(slices) == 2:
-            # A rule such as "with a before b" tells few kinds of a's groups from each other, and few of b's.
+            # Groups fall into few classes under a rule such as "a before b".
             self._kinds = [_tell_apart(flags), _tell_apart(flags.T)]
 
     def add(self, rows: Probabilities, *, scale: float, into: Probabilities) -> None:
@@ -289,7 +290,7 @@ class _ForbiddenCells:
 
 
 def _tell_apart(flags: Flags) -> tuple[Floats32, Floats32]:
-    """Which groups are of which kind, and what of the other attribute's kinds is forbidden beside each group.
+    """The class of each group, as an indicator, and which of the other attribute's classes each group forbids.
 
     Shapes: (a, b) flags to (kinds of a, a) and (a, kinds of b).
     """

@@ -17,23 +17,23 @@ from dpwgan.marginals.fit.absence import Absence
 from dpwgan.marginals.groups import Edge, GroupLayout
 
 _LEAST_PROBABILITY = 1e-6
-# A code that is all record never learns, since a softmax at its end has no slope; one that is all distribution has
-# forgotten its record.
+# A code that is all record never learns, since a saturated softmax has no slope; one that is all distribution has lost
+# its record.
 _RECORD_SHARE = 0.9
 _JITTER = 0.02
 
-# How many records are drawn for each that is kept, where what is left out for rules would move shares.
+# Records drawn for each one that is kept, where leaving some out for rules would move shares.
 _SPARE = 4
 
 
 class Forest:
-    """Attributes joined by edges that make no circle: who is joined with whom."""
+    """The components of a forest of attributes."""
 
     def __init__(self, attributes: int) -> None:
         self._part = list(range(attributes))
 
     def is_joined(self, edge: Edge) -> bool:
-        """Says whether a path leads from one end to the other."""
+        """Whether a path leads from one end to the other."""
         return self._part[edge[0]] == self._part[edge[1]]
 
     def join(self, edge: Edge) -> None:
@@ -56,10 +56,10 @@ def draw_first_codes(
     """Draws records from the tree and gives logits near them: sharp inside the tree, soft at its leaves.
 
     Draws are systematic, so that each group gets its share of codes up to rounding. No record has a combination that is
-    known to be empty (`zeros`), if what was drawn before leaves another; logits are sharp there, too. What is left out
-    moves shares, and the fit cannot move them back, since on its way a code would have to be of two kinds at once: of
-    more records those are taken that have the shares of all attributes that rules are about. Of a set of `absence` a
-    code has all missing, or none.
+    known to be empty (`zeros`), if what was drawn before leaves another; logits are sharp there, too. Leaving
+    combinations out moves shares, and the fit could not move them back, since on its way a code would be of two kinds
+    at once: so more records are drawn, and those kept that have the shares of all attributes with rules. Of a set of
+    `absence` a code has all missing, or none.
     Shapes: `one_ways[a]` (size of a,); `get_conditional(a, b)` (size of a, size of b), rows adding to 1; the result
       (codes, width).
     """
@@ -114,7 +114,7 @@ def _leave_out(
     *,
     seen: Collection[int],
 ) -> tuple[Integers, Floats]:
-    """The table of an attribute, and which of its rows each code draws from, without what other values rule out.
+    """The rows of an attribute's table that codes draw from, without what their earlier values rule out.
 
     Shapes: `values` (codes, attributes), `groups` (codes,), `table` (rows, size), to the like of the last two.
     """
@@ -123,7 +123,7 @@ def _leave_out(
         return groups, table
     given = sorted({attribute for marginal in others.values() for attribute in marginal})
     _, firsts, places = np.unique(groups, return_index=True, return_inverse=True)
-    for attribute in given:  # One after the other: all at once they would be sorted as bytes are, which takes longer.
+    for attribute in given:  # one at a time: all at once they would be sorted as bytes, which takes longer
         together = places * (values[:, attribute].max() + 1) + values[:, attribute]
         _, firsts, places = np.unique(together, return_index=True, return_inverse=True)
     kept = np.ones((len(firsts), table.shape[1]), np.bool_)

@@ -1,4 +1,4 @@
-"""The mixture generator: latent codes that are learnt, each with one distribution of its own for every attribute."""
+"""The mixture generator: learnt codes, each with a distribution of its own for every attribute."""
 
 import copy
 import itertools
@@ -18,22 +18,22 @@ from dpwgan.privacy.ledger import Ledger
 _MOMENTUM = 0.9
 _DECAY = 0.99
 _FLOOR = 1e-8
-# Steps are taken some attributes after the others: all that one block of this many cells needs stays in a core's cache.
+# Steps are taken block by block of attributes, each of this many cells, so that a block stays in a core's cache.
 _BLOCK_CELLS = 1 << 15
 _PROGRESS_CALLS = 100
-# With fewer cells of codes to move, over all steps, a second process takes longer to be made than it saves.
+# With fewer cells of codes, over all steps, starting a second process takes longer than it saves.
 _LEAST_APART = 1 << 23
-# With no more, one process alone has done when another has imported TensorFlow and would have done its half.
+# With no more, one process is done by the time that another has imported TensorFlow and done its half.
 _MOST_MEANWHILE = 1 << 28
-# How often a checkpoint takes down the generator while it is fitted for the last time.
+# How often a checkpoint keeps the generator during the last fit.
 _KEEPS = 10
 
 
 class Mixture:
-    """Codes as a table of logits with a softmax per attribute, moved by Adam.
+    """Codes as a table of logits with a softmax per attribute, trained by Adam.
 
-    A row is drawn by drawing a code, all alike, and from its distributions every attribute by itself; what hangs
-    together in rows hangs together because codes differ.
+    A row is drawn by drawing a code uniformly, and then each attribute independently from the code's distributions;
+    columns depend on each other through the code.
     Privacy: sees released numbers alone.
     Shapes: `logits` (codes, width).
     Source: Liu, Vietri, Wu 2021, arXiv:2106.07153, and Aydore et al. 2021, arXiv:2103.06641 (softmax products fitted to
@@ -41,8 +41,8 @@ class Mixture:
     """
 
     def __init__(self, sizes: Sequence[int], logits: Floats32) -> None:
-        # In memory there is one row a group and one column a code: sums over a group's cells run along whole rows.
-        # It is shared, since two processes may move some codes each.
+        # In memory one row a group and one column a code: sums over an attribute's groups run along whole rows. It is
+        # shared, since two processes may train some codes each.
         self._table, self._mean, self._square = (share_memory(logits.T.shape) for _ in range(3))
         self._table[:] = logits.T
         self._steps = 0
@@ -52,7 +52,7 @@ class Mixture:
         self._make_room()
 
     def _make_room(self) -> None:
-        """Makes the memory that `see` writes distributions to: each part has its own."""
+        """Allocates what `see` writes distributions to: each part has its own."""
         self._last = np.empty(self._table.shape, np.float32)
         self._blocks = list(_cut(self._slices, most=max(1, _BLOCK_CELLS // self._table.shape[1])))
 
@@ -77,7 +77,7 @@ class Mixture:
         self._steps = int(arrays["steps"])
 
     def cut(self) -> "list[Mixture]":
-        """Halves of the codes, or the one there is, which lie where they lay: who moves a half moves these codes."""
+        """Halves of the codes, or the one there is, as views: training a half trains these codes."""
         count = min(HALVES, self._codes)
         return [self._take(slice(self._codes * i // count, self._codes * (i + 1) // count)) for i in range(count)]
 
@@ -88,7 +88,7 @@ class Mixture:
         return part
 
     def count_steps(self, steps: int) -> None:
-        """Takes down how many steps its halves were moved by."""
+        """Counts steps that its halves were trained for."""
         self._steps += steps
 
     def probabilities(self) -> Probabilities:
@@ -96,7 +96,7 @@ class Mixture:
         return self.see().rows.T.copy(order="K")
 
     def see(self) -> Codes:
-        """The same, as losses see them; good until it is asked for again."""
+        """The same, as losses see them; valid until the next call."""
         for piece in self._slices:
             block = self._last[piece]
             np.subtract(self._table[piece], np.maximum.reduce(self._table[piece]), out=block)
@@ -110,8 +110,8 @@ class Mixture:
         Shapes: (codes, width).
         """
         self._steps += 1
-        # The loss is a mean over codes: without this factor a code's gradient would sink to the floor as codes grow.
-        # Both means leave out the factors that are the same for all: the codes, and what makes them means.
+        # The loss is a mean over codes: without this factor a code's gradient would sink to the floor with many codes.
+        # Both running means leave out common factors: the number of codes, and 1 minus the decay.
         square_scale = self._codes * math.sqrt((1 - _DECAY) / (1 - _DECAY**self._steps))
         rate = np.float32(learning_rate * self._codes * (1 - _MOMENTUM) / (1 - _MOMENTUM**self._steps) / square_scale)
         floor = np.float32(_FLOOR / square_scale)
@@ -125,7 +125,7 @@ class Mixture:
             mean += slope
             square *= np.float32(_DECAY)
             square += np.square(slope, out=slope)
-            # The slope has done its work: its memory holds the step from here on.
+            # From here on the slope's memory holds the step.
             np.sqrt(square, out=slope)
             slope += floor
             np.divide(mean, slope, out=slope)
@@ -148,14 +148,14 @@ def fit(
 ) -> None:
     """Fits a generator to released numbers; the rate falls by a constant factor a step. `tick` is called each step.
 
-    Of all `steps` those from `first` on are taken, up to `last`. `threads`: where it is not 1 and this process may use
-    two cores, two halves of the codes are moved side by side; what comes of it is the same. `meanwhile`: what else
-    takes some seconds and may be done beside a short fit, if there is a process for it.
+    Of all `steps` those from `first` up to `last` are taken. `threads`: unless 1, and if this process may use two
+    cores, two halves of the codes are trained side by side, with the same result. `meanwhile`: something else of some
+    seconds to do beside a short fit, if there is a process for it.
     Privacy: post-processing.
     """
     last = steps if last is None else last
     parts = generator.cut()
-    # Of the step before and of this one: who is ahead writes where nobody reads any more.
+    # Two buffers, for odd and even steps: whoever is ahead writes where nobody reads any more.
     sums = share_memory((2, len(parts), count_sums(losses, width=len(parts[0].see().rows))))
     here, ticked = os.getpid(), 0
 
@@ -198,7 +198,7 @@ def fit_on(
     threads: int | None,
     meanwhile: Callable[[], None] | None,
 ) -> None:
-    """Fits a generator for the last time, from where an earlier life of the run left it. Privacy: post-processing."""
+    """The last fit, from where an earlier life of the run left it. Privacy: post-processing."""
     kept = journal.recall("generator")
     first = 0 if kept is None else int(kept["fitted"])
     if kept is not None:
@@ -225,7 +225,7 @@ def fit_on(
 
 
 class FitProgress:
-    """Counts the steps of fits and tells the progress bar now and then, together with what was spent of epsilon."""
+    """Counts the steps of fits and reports them now and then, with the epsilon spent."""
 
     def __init__(self, total: int, *, ledger: Ledger, progress: Callable[[int, int, float], None]) -> None:
         self._total, self._ledger, self._progress = total, ledger, progress
@@ -244,9 +244,9 @@ class FitProgress:
 
 
 def _cut(slices: Sequence[slice], *, most: int) -> Iterator[tuple[slice, list[slice]]]:
-    """Puts attributes into blocks of at most so many groups where there are no larger ones.
+    """Blocks of neighbouring attributes with at most so many groups, or one larger attribute.
 
-    Gives each block's slice of the table, and those of its attributes within it.
+    Gives each block's slice of the table, and the slices of its attributes within it.
     """
     taken: list[slice] = []
     for piece in [*slices, None]:

@@ -6,37 +6,35 @@ from dataclasses import dataclass
 from dpwgan.marginals.layout import Attribute
 from dpwgan.marginals.settings import AnchorSettings
 
-# Questions go by the same scores, and their answers are fitted together, where rounds are many, or columns, so that
-# those which are worst seldom have to do with each other; by pairs of columns as long as so many turns are left.
+# Where rounds or columns are many, several questions use the same scores and are fitted together: the worst marginals
+# then seldom share columns. By pairs of columns only while so many turns are left.
 _MOST_TURNS = 80
 _COLUMNS_A_QUESTION, _PAIRS_A_QUESTION, _LEAST_TURNS = 16, 300, 10
-# Groups hold this many stddevs of an answer's noise at least: a cell of a pair holds a fraction of that.
+# Groups hold at least so many stddevs of an answer's noise: a cell of a pair holds a fraction of that.
 _LEAST_STDDEVS = 3.0
-# What a nat between codes and columns weighs for each record, at a strength of 1: the weaker the noise, the less of an
-# answer is left to chance and the more of what was not asked for shows. A weight of w moves an answer of stddev s by
-# some w s stddevs: no more than so many, or large tables would not be nearer to the truth than small ones.
+# Weight of a nat of mutual information between codes and columns, for each record, at a strength of 1: the weaker the
+# noise, the more overfitting shows in what was not measured. A weight of w moves an answer of stddev s by some w s
+# stddevs: limited, or large tables would be no nearer to the truth than small ones.
 _INFORMATION_WEIGHT = 1e-6
 _MOST_STDDEVS_MOVED = 2.0
-# Codes: so many, or for each group, whose pairs they have to tell apart, two, or one for each such strength up to six;
-# and so many cells of theirs.
+# The most codes, or if more, two a group (one for each `_STRENGTH_A_CODE`, up to six); and the most cells of codes.
 _MOST_CODES, _MOST_CODE_CELLS = 3_000, 16_000_000
 _LEAST_CODES_A_GROUP, _MOST_CODES_A_GROUP, _STRENGTH_A_CODE = 2.0, 6.0, 20_000.0
 _LEAST_CODES = 500
-# Weak answers are met by few codes.
+# The most codes over the strength: few codes meet weak answers.
 _CODES_FACTOR = 2.0
 # Steps after each turn's answers; half as many, twice as long, where the last fit is short.
 _TURN_STEPS, _TURN_RATE = 10, 0.7
-# Steps of the last fit. Where the noise is strong, more of them fit to it; from a strength on, it is their number that
-# answers are missed by.
+# Steps of the last fit: with strong noise more would overfit, above a strength fewer would underfit.
 _FIT_STEPS, _MOST_FIT_STEPS = 300, 500
 _STRENGTH_FOR_STEPS = 20_000.0
-# Of many cells of codes there are fewer steps, and longer ones: codes are records of a tree at first, and of a wide
-# table more such records say more than steps do.
+# With many cells of codes steps are fewer and longer: codes start as records of a tree, and in a wide table more codes
+# help more than steps do.
 _LEAST_FIT_STEPS, _MOST_STEPPED_CELLS = 50, 1e9
 
 # Time, measured as CPU seconds of two busy cores on the tables adult, ACS, IPUMS, RAND HIE and made-up censuses of 98
-# columns, at epsilon 1, by benchmarks/estimates.py. Groups that a number had, and that columns of many codes had: all
-# that are common, and of the rest as many as the root of them.
+# columns, at epsilon 1, by benchmarks/estimates.py. Groups of a number; and of a column of codes: all common codes, and
+# some times the root of their number.
 _LIKELY_NUMBERS = 24.0
 _LIKELY_CODES, _LIKELY_RARE = 16.0, 2.5
 # A code's group in a step of the fit, and a code's part in one count that is compared with an answer.
@@ -48,7 +46,7 @@ _SECONDS_AN_ANSWER = 1.5e-10
 class FitPlan:
     """How codes are fitted to `queries` marginals: to those of the tree, then in turns to the `rounds` after it.
 
-    `strength` is the number of records over the noise that a lone count would have, `answer_stddev` that of an answer.
+    `strength`: records over the noise of a lone count. `answer_stddev`: of an answer's noise, in records.
     """
 
     settings: AnchorSettings
@@ -61,7 +59,7 @@ class FitPlan:
 
     @property
     def turns(self) -> int:
-        """How often codes are fitted to new answers: to some at once, where there are many."""
+        """How often codes are fitted to new answers after the tree."""
         by_pairs = min(math.comb(len(self.attributes), 2) // _PAIRS_A_QUESTION, self.rounds // _LEAST_TURNS)
         by_columns = max(len(self.attributes) // _COLUMNS_A_QUESTION, by_pairs)
         at_once = max(math.ceil(self.rounds / _MOST_TURNS), by_columns, 1)
@@ -79,7 +77,7 @@ class FitPlan:
 
     @property
     def learning_rate(self) -> float:
-        """The rate of the last fit: that which was asked for, of steps that are few by plan a larger one."""
+        """The rate of the last fit: the setting's, or larger if steps are few by plan."""
         longer = 1.0 if self.settings.fit_steps else max(1.0, _FIT_STEPS / self.steps)
         return self.settings.fit_learning_rate * longer
 
@@ -107,19 +105,19 @@ class FitPlan:
 
     @property
     def least_count(self) -> float:
-        """How many records a group holds at least, where codes are fitted to it."""
+        """The least count of a group, if codes are fitted. Units: records."""
         return _LEAST_STDDEVS * self.answer_stddev if self.ticks else 0.0
 
     @property
     def information_weight(self) -> float:
-        """What a nat between codes and columns weighs against one of a record's likelihood."""
+        """Weight of a nat of mutual information over one of a record's likelihood."""
         if self.settings.information_weight is not None:
             return self.settings.information_weight
         return min(_INFORMATION_WEIGHT * self.strength, _MOST_STDDEVS_MOVED / self.answer_stddev)
 
     @property
     def likely_width(self) -> float:
-        """About how many groups all attributes together will have, which steps and time are planned for."""
+        """The expected number of groups of all attributes, for planning steps and time."""
         seen = max(2.0, self.records / (2.0 * _LEAST_STDDEVS * self.answer_stddev))
         return sum(
             min(seen, _LIKELY_NUMBERS, attribute.levels)
