@@ -1,6 +1,6 @@
-"""Groups of cells that hold enough records to be told from noise, and the way back to cells.
+"""Groups of cells that hold enough records to stand out of the noise, and the way back to cells.
 
-Everything here is post-processing of the released one-way counts: nothing of it reads a row to choose anything.
+All of it is post-processing of the released one-way counts: nothing is chosen by reading rows.
 """
 
 import functools
@@ -29,12 +29,11 @@ _NUMBER_FIELDS = ("weights", "probabilities", "counts", "stddevs")
 class AttributeGroups:
     """How one attribute's cells lie in groups.
 
-    The cells are cut into intervals, one code or a run of levels each: `starts` (m,) rise from 0, `groups` (m,) say
-    which group each belongs to, `weights` (m,) how its group's rows spread over its intervals (they add to 1 in each
-    group). For each group, (k,): `probabilities`, consistent estimates on the simplex of its share of the records;
-    `counts` and `stddevs`, the noisy count of records, not projected on anything, and the stddev of its noise. These
-    are independent from group to group, but for the choice of the groups, which was made by the same counts. Levels of
-    an interval are as likely as each other, or as `odds` have it, which begin `codes` cells later.
+    The cells are cut into intervals, one code or a run of levels each: `starts` (m,) rise from 0, `groups` (m,) are the
+    group of each, `weights` (m,) the distribution of each group's rows over its intervals. For each group, (k,):
+    `probabilities`, its estimated share of the records, on the simplex; `counts` and `stddevs`, the noisy count, not
+    projected, and the stddev of its noise. These are independent between groups, except that the same counts chose the
+    groups. Levels within an interval are uniform, or as `odds` say, whose levels begin after `codes` cells.
     """
 
     cells: int
@@ -81,7 +80,7 @@ class AttributeGroups:
         return found
 
     def draw_cells(self, groups: Integers32, *, rng: np.random.Generator) -> Integers:
-        """Draws a cell for every group: an interval by its weight, and any of its cells alike, or by its odds.
+        """Draws a cell for every group: an interval by its weight, and a cell of it uniformly or by the odds.
 
         Shapes: (n,).
         """
@@ -90,7 +89,7 @@ class AttributeGroups:
         sizes = np.diff(self.starts, append=self.cells)
         first = order[bounds[:-1]]
         cells: Integers = self.starts[first][groups]
-        # A group of one cell, as most codes are, leaves nothing to be drawn.
+        # A group of one cell, as most codes are, needs no draw.
         several = (np.diff(bounds) > 1) | (sizes[first] > 1)
         rows = np.flatnonzero(several[groups])
         chosen = self._draw_intervals(groups[rows], order=order, bounds=bounds, rng=rng)
@@ -103,7 +102,7 @@ class AttributeGroups:
         return cells
 
     def find_odds(self, cells: Integers) -> Floats:
-        """How likely each cell is beside the mean of its group, as days of a week are not alike. Shapes: (n,)."""
+        """The probability of each cell over the mean of its group. Shapes: (n,)."""
         places, sizes = np.searchsorted(self.starts, cells, side="right") - 1, np.diff(self.starts, append=self.cells)
         odds: Floats = (self.weights / sizes * np.bincount(self.groups, sizes)[self.groups])[places]
         if self.odds is not None:
@@ -118,13 +117,13 @@ class AttributeGroups:
     def _draw_intervals(
         self, groups: Integers32, *, order: Integers, bounds: Integers, rng: np.random.Generator
     ) -> Integers:
-        """Draws an interval for every group. `order` sorts intervals by group, each of which begins at its bound."""
+        """Draws an interval for every group. `order` sorts intervals by group; each group begins at its bound."""
         # One rising scale for all groups: group g holds the interval [g, g + 1).
         within = np.cumsum(self.weights[order])
         within -= np.concatenate(([0.0], within))[bounds[self.groups[order]]]
         scale = self.groups[order] + np.minimum(within, 1.0)
         drawn = np.searchsorted(scale, groups + rng.random(len(groups)), side="right")
-        # Sums that are off 1 by rounding must not lead into another group, nor to an interval of weight 0.
+        # Rounded sums must not lead into another group, nor to an interval of weight 0.
         weighted = np.flatnonzero(self.weights[order] > 0)
         last = weighted[np.searchsorted(weighted, bounds[1:]) - 1]
         return order[np.clip(drawn, bounds[groups], last[groups])]
@@ -132,7 +131,7 @@ class AttributeGroups:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Coarsening:
-    """The table's attributes with their cells in groups: the only form that methods that fit counts see."""
+    """The table's attributes with their cells in groups: all that methods that fit counts see."""
 
     spans: tuple[Span, ...]
     parts: tuple[AttributeGroups, ...]
@@ -159,12 +158,12 @@ class Coarsening:
 
     @property
     def probabilities(self) -> tuple[Floats, ...]:
-        """Each attribute's estimated shares of the records, one a group, on the simplex."""
+        """Each attribute's estimated shares, one a group, on the simplex."""
         return tuple(part.probabilities for part in self.parts)
 
     @property
     def counts(self) -> tuple[Floats, ...]:
-        """Each attribute's noisy counts of records, one a group, not projected on anything."""
+        """Each attribute's noisy counts, one a group, not projected."""
         return tuple(part.counts for part in self.parts)
 
     @property
@@ -173,9 +172,9 @@ class Coarsening:
         return tuple(part.stddevs for part in self.parts)
 
     def to_groups(self, encoded: EncodedTable) -> Integers:
-        """The group of every row in every attribute: a function of each row by itself. They lie where rows lie.
+        """The group of every row in every attribute, a function of each row alone; in memory or on disk as rows are.
 
-        Shapes: (n, attributes), of whole numbers as short as groups allow: they are gone over many times.
+        Shapes: (n, attributes), of the shortest type of whole numbers.
         Raises: DpwganError, an internal error, if the table is not laid out as these attributes.
         """
         if encoded.spans != self.spans:
@@ -191,7 +190,7 @@ class Coarsening:
         return groups
 
     def to_encoded(self, groups: AnyIntegers, *, rng: np.random.Generator) -> EncodedTable:
-        """Draws a row of the encoded table for every row of groups; `to_groups` gives the same groups back.
+        """Draws an encoded row for every row of groups; `to_groups` gives the same groups back.
 
         Shapes: (n, attributes).
         Raises: DpwganError, an internal error, if a group does not exist.
@@ -200,7 +199,7 @@ class Coarsening:
             raise DpwganError("Internal error: rows of groups need one group for each attribute.")
         if len(groups) and not (np.all(groups >= 0) and np.all(groups < np.array(self.sizes))):
             raise DpwganError("Internal error: a row holds a group that does not exist.")
-        # Columns are written, and later read, one after the other: each in one piece.
+        # Column-major, as columns are written and read one at a time.
         encoded = EncodedTable.make_empty(self.spans, len(groups), order="F")
         for index, (attribute, part) in enumerate(zip(self.attributes, self.parts, strict=True)):
             chosen = groups[:, index].astype(np.int32)
@@ -208,7 +207,7 @@ class Coarsening:
         return encoded
 
     def to_document(self) -> dict[str, Any]:
-        """Everything as JSON-able values, from which `from_document` builds the same."""
+        """All of it as JSON-able values, for `from_document`."""
         return {
             "spans": [asdict(span) for span in self.spans],
             "attributes": [
@@ -251,7 +250,7 @@ def _read_odds(document: dict[str, Any]) -> RoundSteps | DayKinds:
 
 
 class CoarseRows(NamedTuple):
-    """Rows of cells, and how these lie in groups: what is counted of both at once."""
+    """Encoded rows with a coarsening, for counts of both cells and groups."""
 
     encoded: EncodedTable
     coarsening: Coarsening
@@ -262,7 +261,7 @@ class CoarseRows(NamedTuple):
         return self.coarsening.parts[attribute].find_groups(cells).astype(np.int64)
 
     def copy(self) -> "CoarseRows":
-        """The same rows, to be drawn again."""
+        """A copy of the rows, to be redrawn."""
         encoded = self.encoded
         return self._replace(encoded=replace(encoded, codes=encoded.codes.copy(), numbers=encoded.numbers.copy()))
 
@@ -270,7 +269,7 @@ class CoarseRows(NamedTuple):
 CELLS = Derivation[EncodedTable, CoarseRows](
     "cells", lambda encoded, document, beside: CoarseRows(encoded, Coarsening.from_document(document))
 )
-"""Rows beside a `Coarsening`, by its document."""
+"""Rows with a `Coarsening`, from its document."""
 
 
 def _group(rows: CoarseRows, detailed: Sequence[int]) -> GroupedRows:
@@ -280,7 +279,7 @@ def _group(rows: CoarseRows, detailed: Sequence[int]) -> GroupedRows:
 
 
 def _find_cells(attribute: Attribute, encoded: EncodedTable) -> AnyIntegers:
-    """The cell of every row in an attribute. They lie where rows lie. Shapes: (n,)."""
+    """The cell of every row in an attribute; in memory or on disk as rows are. Shapes: (n,)."""
     cells: AnyIntegers
     cells = allocate_beside(encoded.codes, (encoded.records, 1), np.min_scalar_type(attribute.cells - 1))[:, 0]
     for rows in cut(encoded.records):
@@ -290,4 +289,4 @@ def _find_cells(attribute: Attribute, encoded: EncodedTable) -> AnyIntegers:
 
 
 GROUPS = Derivation[CoarseRows, GroupedRows]("groups", lambda rows, detailed, beside: _group(rows, detailed))
-"""Rows as groups of cells; of the attributes that are named cells are kept beside."""
+"""Rows of groups; of the named attributes the cells as well."""

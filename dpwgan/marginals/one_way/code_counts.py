@@ -1,4 +1,4 @@
-"""What codes likely hold by their noisy counts.
+"""Posterior counts of codes from noisy ones.
 
 Privacy: post-processing of released counts.
 """
@@ -13,20 +13,20 @@ from dpwgan.marginals.layout import Attribute
 from dpwgan.marginals.one_way.number_tree import NumberTree
 
 _MANY_CODES = 32
-"""Of more codes in an order it is asked whether neighbours are alike."""
+"""With more ordered codes than this, neighbours may inform each other."""
 
 _INTERVAL_PENALTY = 2.0
-"""By how much in the logarithm counts must be likelier for each interval that they are held against."""
+"""The log likelihood that each interval of neighbours has to gain."""
 
 _STEPS_BELOW = 3
-"""What codes may hold begins so many steps below what they are held against."""
+"""The least multiple of a scale that is considered, in steps of `RATIO` below it."""
 
 
 def find_likely(counts: Floats, attribute: Attribute, *, stddev: float) -> Floats:
-    """What an attribute's codes likely hold: how unequal codes are is what all of a column's counts say together.
+    """The posterior means of an attribute's codes, under a prior fitted to all of them.
 
-    Those that noise takes below a bar hold more on the mean than their counts say, those above it less. Of a long list
-    in an order, which may be an age's or that of districts, the counts say whether neighbours are alike.
+    Selection by a threshold biases noisy counts: those below it hold more than they say, those above it less. For a
+    long list with an order, be it of ages or of districts, the counts decide whether neighbours are alike.
     Shapes: (codes,). Units: counts of records; `stddev` is that of the noise on each.
     Source: `take_posterior`.
     """
@@ -40,9 +40,9 @@ def find_likely(counts: Floats, attribute: Attribute, *, stddev: float) -> Float
 
 
 def _ask_neighbours(counts: Floats, alone: Floats, *, stddev: float) -> Floats:
-    """What neighbours hold together, told as of a number's levels and shared out by what each likely holds beside that.
+    """Posterior means with scales from intervals of neighbours, as of a number's levels, whose sums are kept.
 
-    Where the counts are no likelier by that, what each holds `alone`.
+    `alone`, if the counts are no likelier by that.
     """
     tree = NumberTree([(np.arange(len(counts)), counts)], variance=stddev**2, levels=len(counts))
     intervals = tree.split()
@@ -57,11 +57,11 @@ def _ask_neighbours(counts: Floats, alone: Floats, *, stddev: float) -> Floats:
 
 
 def _hold_against(scales: Floats, counts: Floats, *, stddev: float) -> tuple[Floats, float]:
-    """What codes likely hold if that is near a multiple of a scale each, and the logarithm of how likely counts are."""
+    """Posterior means of codes near multiples of a scale each, and the log likelihood."""
     scales = np.maximum(scales, stddev * RATIO**-_STEPS_BELOW)
     above = math.ceil(math.log(max(1.0, (counts / scales).max()), RATIO))
     multiples = np.append(0.0, RATIO ** np.arange(-_STEPS_BELOW, above + 1.0))
     odds = np.full(len(multiples), 1.0 / len(multiples))
     found = take_posterior(counts, stddev=stddev, scales=scales, multiples=multiples, first_odds=odds)
-    # Far below 0 the mean may be, too, as all that is likely there lies around 0.
+    # The mean may be far below 0, as the prior's kinds around 0 have spread.
     return np.maximum(found.means, 0), float(found.evidence.sum())

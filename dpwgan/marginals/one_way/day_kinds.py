@@ -1,10 +1,10 @@
 """Which days a date falls on: a released histogram of weekdays, and of the first, the 15th and the last of a month.
 
-Shops close on Sundays and contracts begin on the first, which intervals of weeks and months do not show. Every day is
-counted as of one kind: that of its place in the month, if it is one of the three, else its weekday. A place in the
-month that is not told from other days by more than noise makes no kind: its days are of their weekdays. The rest is as
-for numbers that are rounded (`dpwgan.marginals.one_way.round_steps`): in each interval, a day is as likely as its kind
-makes it, such that all intervals together hold as many as were counted.
+Shops close on Sundays and contracts begin on the first, which intervals of weeks and months do not show. Every day has
+one kind: its place in the month, if it is one of the three, else its weekday. A place in the month that differs from
+other days by no more than noise is no kind: its days are of their weekdays. The rest is as for rounded numbers
+(`dpwgan.marginals.one_way.round_steps`): each kind has odds within every interval, such that all intervals together
+match the counts.
 """
 
 from collections.abc import Sequence
@@ -21,22 +21,22 @@ from dpwgan.marginals.one_way.round_steps import match_totals
 
 _WEEKDAYS, _ALL_PLACES = 7, (True,) * 3
 NO_PLACES = (False,) * 3
-"""No place in the month makes a kind."""
+"""No place in the month is a kind."""
 DAY_KINDS = _WEEKDAYS + len(_ALL_PLACES)
 """Monday to Sunday, the first, the 15th and the last of a month."""
 
 _THURSDAY = 3  # that the first of January 1970 was
 
 _STANDS_OUT, _TOLD = 4.0, 2.0
-"""How many stddevs a kind must be off what chance has it for a difference to be made, and hold to be held at all."""
+"""In stddevs of noise: how far a kind must be from uniform days to count, and the least count that is not 0."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DayKinds:
-    """How likely the days of an interval are beside each other.
+    """The odds of days within an interval.
 
-    `first_day`: the day, counted from 1970 on, that level 0 is; `levels`: how many there are; `places`: which of the
-    three places in the month make a kind. Shapes: `odds` (DAY_KINDS,) of one day each.
+    `first_day`: the day of level 0, counted from 1970; `levels`: their number; `places`: which of the three places in
+    the month are kinds. Shapes: `odds` (DAY_KINDS,), of one day each.
     """
 
     first_day: int
@@ -55,7 +55,7 @@ class DayKinds:
         return self.count(starts, sizes) @ self.odds / sizes
 
     def draw(self, starts: Integers, sizes: Integers, chosen: Integers, *, rng: np.random.Generator) -> Integers:
-        """Draws a day from each chosen interval, as likely as its odds are. Shapes: (m,) intervals, (n,) chosen."""
+        """Draws a day from each chosen interval by the odds. Shapes: (m,) intervals, (n,) chosen."""
         many = self.count(starts, sizes)
         kinds = draw_by_odds(many * self.odds, chosen, rng=rng)
         places = (rng.random(len(chosen)) * many[chosen, kinds]).astype(np.int64)
@@ -85,7 +85,7 @@ class DayKinds:
 
 
 def find_day_kinds(levels: Integers, *, first_day: int, places: Sequence[bool] = _ALL_PLACES) -> Integers:
-    """The kind of the day at each level. Shapes: (n,). `places`: those in the month that make one."""
+    """The kind of the day at each level. Shapes: (n,). `places`: those in the month that are kinds."""
     days = levels + first_day
     dates = days.astype("datetime64[D]")
     months = dates.astype("datetime64[M]")
@@ -99,7 +99,7 @@ def find_day_kinds(levels: Integers, *, first_day: int, places: Sequence[bool] =
 
 
 def estimate_days(counts: Floats, intervals: Intervals, *, first_day: int, stddev: float) -> DayKinds | None:
-    """What noisy counts of kinds say of the days in intervals; None where they show nothing but noise.
+    """The odds of days in intervals by the noisy counts of kinds; None if these show only noise.
 
     Privacy: post-processing of releases. Shapes: (DAY_KINDS,) counts.
     """
@@ -121,7 +121,7 @@ def estimate_days(counts: Floats, intervals: Intervals, *, first_day: int, stdde
     held = np.where(differs, counts * (counts >= _TOLD * stddev), expected) * (weekdays | differs)
     if not (np.any(differs) and held.sum()):
         return None
-    # Weekdays have the days of those places in the month that make no kind, too.
+    # Weekdays include the days of places in the month that are no kinds.
     days = kinds.count(starts, sizes)
     held[weekdays] *= ((shares / sizes) @ days)[weekdays] / by_chance[weekdays]
     return replace(kinds, odds=match_totals(held, shares, days))

@@ -1,6 +1,6 @@
-"""Which cells make a group: those that released one-way counts cannot tell from noise are merged.
+"""Merges cells that released one-way counts cannot tell from noise into groups.
 
-Everything here is post-processing of the released counts: nothing of it reads a row to choose anything.
+All of it is post-processing of the released counts: nothing is chosen by reading rows.
 """
 
 import itertools
@@ -21,22 +21,22 @@ from dpwgan.marginals.one_way.round_steps import RoundSteps
 from dpwgan.marginals.simplex import project_on_simplex
 
 MOST_CELLS = 128
-"""Groups that an attribute has at most, unless the caller says otherwise."""
+"""The most groups of an attribute, by default."""
 
 _LEAST_SHARE = 1 / 32
-"""A number is cut into intervals of about this share of the records, where the data spread that far."""
+"""Intervals of a number hold about this share of the records."""
 
 _LEAST_KIND = 0.25
-"""What cells that only rules tell from others must hold to make a group of their own, over what any other holds."""
+"""The least count of a group that only rules set apart, over that of others."""
 
 _LEAST_STDDEVS = 3.0
-"""How many stddevs of the noise an interval of a number must hold."""
+"""The least count of an interval of a number, in stddevs of noise."""
 
 _NARROW = 8
-"""How many times as wide an interval must be for one beside it, which holds nothing, to say nothing of it."""
+"""How many times wider than an empty neighbour an interval must be for the density to ignore that neighbour."""
 
 _SMOOTH_PIECES, _MOST_PIECES = 8, 128
-"""Into how many pieces an interval of a number is cut at least, so that they follow a smooth density, and at most."""
+"""The least (so that they follow a smooth density) and most pieces that an interval of a number is cut into."""
 
 
 def coarsen(
@@ -51,10 +51,9 @@ def coarsen(
     """Merges cells that the released counts cannot tell from noise.
 
     Numbers become intervals that hold about a 32nd of the records each, or a single level where many records share
-    it. Then groups below `least_count` are merged: neighbours where cells have an order, into one group of rare cells
-    elsewhere; missing codes only with each other. An attribute has `most_cells` groups at most, and one with a
-    number `most_intervals`. `kinds` say of each attribute, if it is known, which codes are of one kind by public
-    rules: they are merged first.
+    it. Then groups below `least_count` are merged: neighbours if cells have an order, else into one group of rare
+    cells; missing codes only with each other. An attribute has `most_cells` groups at most, and one with a number
+    `most_intervals`. `kinds`: by attribute, classes of codes by public rules, which are merged first, or None.
     Privacy: post-processing of the release; `records` is public.
     Units: `least_count` is a count of records.
     Raises: UsageError if a number is out of its range.
@@ -74,7 +73,7 @@ def coarsen(
 
 
 class _Pieces:
-    """One attribute's smallest intervals with all that is known of them, ready to be merged at any threshold."""
+    """One attribute's finest intervals and their estimates, to be merged at any threshold."""
 
     def __init__(self, one_ways: OneWays, index: int, *, records: int, kinds: Integers | None) -> None:
         self._attribute = attribute = one_ways.plan.attributes[index]
@@ -86,7 +85,7 @@ class _Pieces:
         self._least_share = max(_LEAST_SHARE * records, _LEAST_STDDEVS * one_ways.stddev)
 
     def merge(self, least_count: float) -> AttributeGroups:
-        """Merges what lies below the threshold."""
+        """The groups at a threshold."""
         labels = self._merge_codes(least_count)
         groups = int(labels.max()) + 1 if len(labels) else 0
         counts = np.bincount(labels, self._codes, minlength=groups).astype(np.float64)
@@ -107,7 +106,7 @@ class _Pieces:
             masses = np.append(masses[:groups], sums)
             counts = np.append(counts, np.bincount(merged, intervals.counts, minlength=size))
             variances = np.append(variances, np.bincount(merged, intervals.variances, minlength=size))
-            # A group without a record in it is drawn from evenly.
+            # A group without records is uniform.
             is_empty = sums[merged] <= 0
             levels = np.bincount(merged, intervals.sizes, minlength=size)
             shares = np.where(
@@ -151,13 +150,13 @@ class _Pieces:
             is_ruled=bool(self._attribute.cuts),
         )
         bar = max(least_count, self._least_share / 2)
-        # Cuts are given up where there would be too many groups else.
+        # Cuts are given up where there would otherwise be too many groups.
         places = np.searchsorted(intervals.starts, self._attribute.cuts if bar < self._records else ())
         merged: list[Integers] = []
         for own in np.split(intervals.masses, places):
             merged.append(_join_neighbours(own, bar, alone=least_count) + sum(map(len, merged)))
         labels = _number_in_order(np.concatenate(merged))
-        # What holds nothing, beside what is large enough by itself, brings nothing but its noise.
+        # Next to an interval that is large enough by itself, an empty one adds only noise.
         has_large = np.bincount(labels, intervals.masses >= bar) > 0
         known = (intervals.masses > 0) | ~has_large[labels]
         counts, variances = known * intervals.counts, known * intervals.variances
@@ -167,10 +166,10 @@ class _Pieces:
 def _cut_intervals(
     intervals: Intervals, *, most_count: float, odds: RoundSteps | DayKinds | None = None, is_ruled: bool = False
 ) -> Intervals:
-    """Cuts intervals into pieces that hold no more than about `most_count`, as a smooth density through them has it.
+    """Cuts intervals into pieces that hold about `most_count` at most, by a smooth density through them.
 
-    The density keeps what each interval holds, and pieces with likelier levels in them hold more of it. Single levels
-    are no part of it: a heap says nothing of its neighbours. `is_ruled`: whether rules between columns cut the range.
+    The density keeps each interval's mass, and pieces with likelier levels get more of it. Single levels are no part of
+    it: a heap says nothing of its neighbours. `is_ruled`: whether rules between columns cut the range.
     """
     is_single = intervals.sizes == 1
     pieces = np.clip(np.ceil(intervals.masses / most_count), _SMOOTH_PIECES, _MOST_PIECES).astype(np.int64)
@@ -193,7 +192,7 @@ def _cut_intervals(
         even = sizes / intervals.sizes[parts]
         shares = np.where(sums > 0, drawn / np.where(sums > 0, sums, 1.0), even)
         masses *= np.where(is_single[parts], 1.0, shares)
-    # What was measured of an interval is shared out among its pieces like its mass, and its variance with it.
+    # An interval's measurement and its variance are divided among its pieces like its mass.
     whole = intervals.masses[parts]
     shares = np.where(whole > 0, masses / np.where(whole > 0, whole, 1.0), sizes / intervals.sizes[parts])
     shares = np.maximum(shares, 1e-6)
@@ -208,11 +207,11 @@ def _cut_intervals(
 
 
 def _find_dense(intervals: Intervals, *, is_ruled: bool) -> tuple[Flags, Flags]:
-    """Which intervals a density goes through, and which of these go on in the next one. Shapes: (m,), (k - 1,).
+    """Which intervals the density goes through, and which of these it joins to the next. Shapes: (m,), (k - 1,).
 
-    Single levels are no part of it, and part what they lie between. Where rules cut the range, next to nothing may lie
-    at a cut: there a level that may hold nothing parts nothing, and an interval that noise may have emptied, as it is
-    far narrower than one beside it, is passed over.
+    Single levels are no part of it, and separate their neighbours. Where rules cut the range there may be almost
+    nothing at a cut: a level that may be empty then separates nothing, and an interval that noise may have emptied, as
+    it is far narrower than one beside it, is skipped.
     """
     is_single, is_empty = intervals.sizes == 1, intervals.masses <= 0
     parting, kept = is_single, ~is_single
@@ -226,17 +225,17 @@ def _find_dense(intervals: Intervals, *, is_ruled: bool) -> tuple[Flags, Flags]:
 
 
 def _look_back(values: Integers) -> Integers:
-    """The last value above 0 up to each place, 0 where there is none."""
+    """The last value above 0 up to each place, else 0."""
     found: Integers = values[np.maximum.accumulate(np.where(values > 0, np.arange(len(values)), 0))]
     return found
 
 
 def _interpolate(knots: Floats, heights: Floats, places: Floats, *, joined: Flags) -> Floats:
-    """A rising curve through points, read at places between them: a straight line through two alone.
+    """A monotone curve through points, evaluated at places between them; a straight line through two points.
 
-    At a knot it rises as steeply as densities do whose logarithms lie on a line between the middles of its intervals,
-    so that of an interval far wider than its tail nearly all comes to lie where it begins. Beside one that holds
-    nothing, or where intervals are not `joined` (k - 2,) since a heap is between, it rises as on the whole interval.
+    Its slope at a knot interpolates the log densities between the middles of both intervals, so that an interval far
+    wider than its tail has nearly all of its mass where it begins. Next to an empty interval, or where intervals are
+    not `joined` (k - 2,) because of a heap between, the slope is that of the whole interval.
     Source: Gregory and Delbourgo 1982 (rational quadratic interpolation, monotone whatever the slopes).
     """
     widths, rises = np.diff(knots), np.diff(heights)
@@ -256,14 +255,14 @@ def _interpolate(knots: Floats, heights: Floats, places: Floats, *, joined: Flag
 
 
 def _take_parts(sizes: Integers, pieces: Integers, parts: Integers, within: Integers) -> Integers:
-    """Where the pieces of an interval begin in it, all of them nearly alike in size; without overflow up to 2^53."""
+    """Where the pieces of an interval begin in it, nearly equal in size; without overflow up to 2^53."""
     whole, rest = np.divmod(sizes, pieces)
     begins: Integers = within * whole[parts] + np.minimum(within, rest[parts])
     return begins
 
 
 def _pool(counts: Floats, least_count: float) -> Integers:
-    """Gives each cell that reaches the threshold a label of its own, and all others one label together."""
+    """Labels: one for each cell that reaches the threshold, and one for all others."""
     labels = np.arange(len(counts))
     rare = np.flatnonzero(counts < least_count)
     labels[rare] = rare[0] if len(rare) else 0
@@ -273,7 +272,7 @@ def _pool(counts: Floats, least_count: float) -> Integers:
 def _merge_kinds(
     counts: Floats, least_count: float, kinds: Integers, merge: Callable[[Floats, float], Integers]
 ) -> Integers:
-    """Merges cells of one kind with each other, and what is still far below the threshold with all that is as small."""
+    """Merges cells within each kind, and then all groups that are still far below the threshold."""
     labels = np.empty(len(counts), np.int64)
     for kind in np.unique(kinds):
         places = np.flatnonzero(kinds == kind)
@@ -286,7 +285,7 @@ def _merge_kinds(
 def _merge_neighbours(counts: Floats, least_count: float) -> Integers:
     """Merges neighbours as `_merge_runs` does; runs too small for a group share one.
 
-    Of codes these are rare, most of them nobody's, and kept apart from those that records have.
+    These codes are rare, most of them in no record, and stay apart from those that records have.
     """
     labels, small = _merge_runs(counts, least_count)
     for first, end in small:
@@ -295,10 +294,10 @@ def _merge_neighbours(counts: Floats, least_count: float) -> Integers:
 
 
 def _join_neighbours(counts: Floats, least_count: float, *, alone: float) -> Integers:
-    """Merges neighbours as `_merge_runs` does; a run too small for a group makes one from `alone` on, or joins another.
+    """Merges neighbours as `_merge_runs` does; a run too small for a group is one if it reaches `alone`, or else joins
+    the smaller of its neighbours.
 
-    That is the smaller of the two beside it: rows of one group are spread over all of it, whatever their other columns
-    say, so nothing else may lie between.
+    Nothing else may lie between: a group's rows are spread over all of it, whatever their other columns say.
     """
     labels, small = _merge_runs(counts, least_count)
     for first, end in small:
@@ -309,9 +308,9 @@ def _join_neighbours(counts: Floats, least_count: float, *, alone: float) -> Int
 
 
 def _merge_runs(counts: Floats, least_count: float) -> tuple[Integers, list[tuple[int, int]]]:
-    """Gives runs of small neighbours one label as soon as they reach the threshold together.
+    """Labels of runs of small neighbours that reach the threshold together; the rest of a run joins its last group.
 
-    What is left at the end of a run joins the run's last group. Also gives where runs too small for one begin and end.
+    Also gives where runs too small for a group begin and end.
     """
     labels: list[int] = []
     small: list[tuple[int, int]] = []
@@ -337,7 +336,7 @@ def _merge_runs(counts: Floats, least_count: float) -> tuple[Integers, list[tupl
 
 
 def _number_in_order(labels: Integers) -> Integers:
-    """Numbers labels from 0 on in the order of their first cells."""
+    """Renumbers labels from 0 in the order of their first cells."""
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     rank = np.empty(len(first), np.int64)
     rank[np.argsort(first)] = np.arange(len(first))

@@ -1,13 +1,13 @@
 """A tree of intervals of a number's levels: which to count next, which to keep apart, how many records each holds.
 
-Every interval that is counted is a node of a binary tree over the levels; of each look all nodes together cover them
-once. The next look halves what stood out of the noise a few times more, and counts as one what did not: so a range of
-any width takes a look for every few halvings, and an empty stretch of it carries the noise of one count.
-Upwards, every node gets its best estimate from what was measured in it and below it; these estimates are independent
-for nodes side by side, so what they say about two halves of a node is a test of whether the halves differ. Downwards,
-the estimates are made consistent with the total. A tail that falls off into the noise would be cut off by any bar, and
-the mean with it: it is drawn towards what its nearer part goes on to, unless that has ended. Public cuts part the
-levels into segments with a tree each.
+Every interval that is counted is a node of a binary tree over the levels; the nodes of a look partition them. The next
+look halves a few times more what stood out of the noise, and counts the rest in as few nodes as possible: so a range of
+any width takes one look for every few halvings, and an empty stretch of it has the noise of one count.
+Upwards, every node gets its best estimate from measurements in it and below it; disjoint nodes have independent
+estimates, so those of two halves test whether the halves differ. Downwards, the estimates are made consistent with the
+total. Any threshold would cut off a tail that falls off into the noise, and bias the mean: so tails are shrunk towards
+an extrapolation of their nearer part, unless that has ended. Public cuts divide the levels into segments with a tree
+each.
 Source: Hay, Rastogi, Miklau, Suciu 2010, arXiv:0904.0942 (both passes); Donoho 1997, "CART and best-ortho-basis", and
   Barron, Birge, Massart 1999 (a dyadic partition by penalised least squares).
 """
@@ -24,56 +24,56 @@ from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.table.schema import FEW_LEVELS
 
 Looks = Sequence[tuple[Integers, Floats]]
-"""Of intervals that cover all levels where they start, the first at 0, and their noisy counts. Shapes: (m,) each."""
+"""By look, the starts of intervals that cover all levels, from 0, and their noisy counts. Shapes: (m,) each."""
 
 _FIRST_BLOCKS = 16
-"""About how many blocks the first look counts at most, all of one width.
+"""About the most blocks of the first look, all of one width.
 
-The mean hangs on the largest blocks: its error grows with the root of how many of them have noise of their own. So even
-a number of few levels is worth a look more, though all counts then carry more noise.
+The error of the mean grows with the root of the number of large blocks with noise of their own. So even a number of few
+levels is worth one more look, though all counts then have more noise.
 """
 
 _HALVINGS = 6
-"""How often a look halves what stood out in the one before it, so that there are looks enough for single levels."""
+"""How often a look halves what stood out in the one before it, such that looks suffice for single levels."""
 
 _MOST_HALVINGS = 8
 
 _MOST_REFINED = 256
-"""How many blocks a look halves at most, those that hold most: a record's share of the noise is the same for any."""
+"""The most blocks that a look halves: the largest."""
 
 MOST_BLOCKS = _MOST_REFINED << _HALVINGS
-"""About how many blocks a look counts at most: what memory is planned for."""
+"""About the most blocks of a look: what memory is planned for."""
 
 _STANDS_OUT = 4.0
-"""How many stddevs of its noise a block must hold to be looked into."""
+"""The least count of a block to be halved, in stddevs of noise."""
 
 _SPLIT_PENALTY = 6.0
-"""What a further interval must take off the chi-square of the fit: a lone difference counts from 2.4 stddevs on."""
+"""By how much a further interval must lower chi-square: a lone difference counts from 2.4 stddevs on."""
 
 _LEAST = math.sqrt(_SPLIT_PENALTY)
-"""How many stddevs an interval must hold, lest what it holds be given to the other half of the node that it halves.
+"""The least mass of a half, in stddevs, or else all goes to the other half.
 
-Held above 0 alone, each empty half that noise made positive would take from the full one, at every halving anew. As for
-any interval more, what it takes off the fit must be worth its penalty.
+With 0 instead, every empty half that noise made positive would take from the full one, at every halving. As for any
+further interval, its gain in fit must be worth the penalty.
 """
 
 _TOLD = 1.5
-"""How many stddevs a part of a tail would hold, if noise is to say whether it does: else the tail is taken to go on."""
+"""The expected count of a part of a tail, in stddevs, from which on its end can be tested; below, the tail goes on."""
 
 _BESIDE, _MOST_BESIDE = 2.5, 0.05
-"""How many stddevs, and what share of all records, may seem to be beside a few levels that have all of them."""
+"""The most records outside a few levels that are taken to hold all: in stddevs, and as a share of all records."""
 
 _NEARLY_ONE = 16
-"""So many levels pass for one where noise hid which of them it is."""
+"""Intervals of up to so many levels pass for one level, which noise hid."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Intervals:
     """Neighbouring intervals that cover all levels.
 
-    Shapes: (m,) each. `masses`: consistent estimates, not negative, of the records in each. `counts`, `variances`: the
-    unbiased estimate from measurements inside the interval alone, independent from interval to interval. `is_inner`:
-    whether something is known of its halves.
+    Shapes: (m,) each. `masses`: consistent, nonnegative estimates of the records in each. `counts`, `variances`: the
+    unbiased estimate from measurements inside the interval alone, independent between intervals. `is_inner`: whether
+    there are measurements of its halves.
     """
 
     starts: Integers
@@ -85,7 +85,7 @@ class Intervals:
 
 
 def count_looks(levels: int, cuts: Sequence[int] = ()) -> int:
-    """How many looks it takes to come from the first blocks to single levels; 1 without levels."""
+    """Looks from the first blocks to single levels; 1 without levels."""
     height = _choose_height(_Segments(levels, cuts)) if levels else 0
     return 1 + -(-height // _HALVINGS)
 
@@ -99,7 +99,7 @@ def lay_out_first(levels: int, cuts: Sequence[int] = ()) -> Integers:
 
 
 class _Segments:
-    """The levels between public cuts: where each begins and ends, and how often its width can be halved."""
+    """The segments of levels between public cuts: begin, end, and height of the tree."""
 
     def __init__(self, levels: int, cuts: Sequence[int]) -> None:
         self.bases = np.array([0, *cuts], np.int64)
@@ -107,12 +107,12 @@ class _Segments:
         self.heights = _find_heights(self.ends - self.bases)
 
     def find(self, starts: Integers) -> Integers:
-        """Which segment a level is in."""
+        """The segment of each level."""
         return np.searchsorted(self.bases, starts, side="right") - 1
 
 
 def _find_heights(sizes: Integers) -> Integers:
-    """The least h with 2^h at or above each size."""
+    """The least h with 2^h at least each size."""
     return np.frexp((sizes - 1).astype(np.float64))[1].astype(np.int64)
 
 
@@ -126,9 +126,9 @@ def _choose_height(segments: _Segments) -> int:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Scale:
-    """The known nodes of one width: estimates from below, and whether the fit tells their halves apart.
+    """The measured nodes of one width: estimates from below, and whether the fit keeps their halves apart.
 
-    `is_inner`: whether something is known of the halves; `peaks`: the largest count of what nothing more is known of.
+    `is_inner`: whether there are measurements of the halves; `peaks`: the largest count of a leaf below.
     """
 
     starts: Integers
@@ -148,11 +148,11 @@ class _Scale:
 
 
 _Rule = Callable[[_Scale, Integers, Floats], Flags]
-"""Says of nodes, by their places and the records in each, which ones to halve."""
+"""Which nodes to halve, by their places and masses."""
 
 
 class NumberTree:
-    """The looks at one number's levels as a forest of estimates, a binary tree for each segment between public cuts."""
+    """Estimates of one number's levels from all looks: a binary tree for each segment between public cuts."""
 
     def __init__(self, looks: Looks, *, variance: float, levels: int, cuts: Sequence[int] = ()) -> None:
         """Units: counts of records, each with independent noise of this `variance`."""
@@ -171,18 +171,18 @@ class NumberTree:
         return counts, variances
 
     def split(self, *, totals: Floats | None = None) -> Intervals:
-        """Cuts the levels into intervals in which nothing but noise is to be seen.
+        """Cuts the levels into intervals within which there is only noise.
 
-        Halvings down to a level each have a chance of noise beside it. So where few of many levels have all records, as
-        of rates and list prices, but for what noise explains, the others have none.
-        `totals`: how many records there are in each segment, where more is known of it than was counted.
+        Every halving down to a level may leave noise beside it. So if few of many levels have all records, as with
+        rates and list prices, but for what noise explains, the others get none.
+        `totals`: the records of each segment, where known better than by these counts.
         """
         totals = np.maximum(self.totals[0], 0.0) if totals is None else totals
         found = self._descend(totals, lambda scale, places, masses: scale.is_split[places], tails=self._tails)
         return self._clear_beside(found)
 
     def _clear_beside(self, found: Intervals) -> Intervals:
-        """Gives all to the levels that stand out, if they are few of many and noise explains what lies beside them."""
+        """Gives all mass to the levels that stand out, if they are few of many and noise explains the rest."""
         alone = (found.sizes <= _NEARLY_ONE) & (found.masses >= _STANDS_OUT * np.sqrt(found.variances))
         segment, total = self._segments.find(found.starts), float(found.masses.sum())
         is_few = 0 < FEW_LEVELS * found.sizes[alone].sum() <= self.levels
@@ -197,7 +197,7 @@ class NumberTree:
         return replace(found, masses=masses)
 
     def refine(self, *, looks_left: int) -> Integers:
-        """Where the blocks of the next look start: halves of what stands out, and the rest in as few as will do.
+        """Where the blocks of the next look start: what stands out is halved, the rest in as few blocks as possible.
 
         Privacy: post-processing of the looks so far.
         """
@@ -221,9 +221,9 @@ class NumberTree:
         return starts
 
     def _descend(self, totals: Floats, goes_on: _Rule, *, tails: Sequence[Floats] = ()) -> Intervals:
-        """Goes from the roots down, as long as the rule says, sharing out each node's records between its halves.
+        """Descends from the roots as long as the rule says, dividing each node's mass between its halves.
 
-        `tails`: as `_tails`, where what lies farthest out is to be drawn towards them.
+        `tails`: as `_tails`, if tails are to be shrunk towards them.
         """
         segments = self._segments
         starts, masses = np.zeros(0, np.int64), np.zeros(0)
@@ -261,15 +261,15 @@ class NumberTree:
         right, _ = below.find(np.where(has_right, rights, starts))
         right_count = np.where(has_right, below.counts[right], 0.0)
         right_variance = np.where(has_right, below.variances[right], 0.0)
-        # What the halves are off their node's mass is shared in the ratio of their variances.
+        # The difference of the halves' sum from their node's mass is divided by their variances.
         left_share = below.variances[left] / (below.variances[left] + right_variance)
         fitted = below.counts[left] + left_share * (masses - below.counts[left] - right_count)
         left_mass = np.where(has_right, _clear(fitted, masses, left, right, below), masses)
-        # The first node of a segment parts all that is below a level from what lies farther out.
+        # The first node of a segment separates all below a level from what lies farther out.
         segment = self._segments.find(starts)
         expected = np.where(starts == self._segments.bases[segment], tails[segment], np.nan)
         stddevs = np.sqrt(left_share * right_variance)
-        # What stands out is no tail's end, and then the first half may be mere noise itself.
+        # What stands out is no end of a tail, and the first half may then be noise itself.
         outer = np.flatnonzero(has_right & ~np.isnan(expected) & (masses - fitted <= _STANDS_OUT * stddevs))
         held = _draw_towards((masses - fitted)[outer], stddevs[outer], expected[outer])
         left_mass[outer] = masses[outer] - np.clip(held, 0.0, masses[outer])
@@ -279,9 +279,9 @@ class NumberTree:
 
     @cached_property
     def _tails(self) -> list[Floats]:
-        """What the second half of each segment's first node of a width holds, as far as those nearer by tell.
+        """The extrapolated mass of the second half of each segment's first node, by height: each twice as wide.
 
-        Each is twice as wide as the one before. Shapes: (segments,), one a height; NaN where nothing falls off.
+        Shapes: (segments,), one a height; NaN where counts do not fall off.
         """
         segments = self._segments
         last = np.full((3, len(segments.bases)), np.nan)
@@ -290,7 +290,7 @@ class NumberTree:
             below, rights = self._scales[height - 1], segments.bases + (np.int64(1) << (height - 1))
             expected = _go_on(*last)
             expected[self._find_ended(last[-1], expected, height=height)] = 0.0
-            # The range may end before the last one is as wide.
+            # The range may end within the last one.
             tails.append(expected * np.clip((segments.ends - rights) / 2 ** (height - 1), 0.0, 1.0))
             places, known = below.find(rights)
             mine = np.flatnonzero(known & (rights < segments.ends))
@@ -301,10 +301,10 @@ class NumberTree:
         return tails
 
     def _find_ended(self, held: Floats, expected: Floats, *, height: int) -> Flags:
-        """Which tails end in the last block before a height: its second half holds less than half of what they would.
+        """Which tails end in the last block before a height: its second half holds less than half of a tail's mass.
 
-        A block in whose midst all records end holds less than the one before it, as those of a tail do.
-        Shapes: (segments,) each. `held`: in that block; `expected`: beyond it, whence its power law.
+        (A block in which all records end also holds less than the one before, as in a tail.)
+        Shapes: (segments,) each. `held`: in that block; `expected`: beyond it, which gives the power law.
         """
         scale, ended = self._scales[max(height - 3, 0)], np.zeros(len(held), bool)
         # The block is the second half of all that is nearer, and its own second half the last fourth.
@@ -317,7 +317,7 @@ class NumberTree:
 
     @cached_property
     def _scales(self) -> list[_Scale]:
-        """Climbs from single levels to the roots."""
+        """The nodes of all widths, from single levels to the roots."""
         segments = self._segments
         start, count = (np.concatenate(parts) for parts in zip(*self._looks, strict=True))
         height = np.concatenate([_find_heights(np.diff(starts, append=self.levels)) for starts, _ in self._looks])
@@ -333,7 +333,7 @@ class NumberTree:
         return scales
 
     def _climb(self, height: int, measured: Integers, sums: Floats, weights: Floats, below: _Scale | None) -> _Scale:
-        """The nodes of one width from what was measured in them, and from their halves where both are known."""
+        """The nodes of one width, from their own measurements and from their halves where both are known."""
         segments, parents = self._segments, np.zeros(0, np.int64)
         if below is not None and len(below.starts):
             segment = segments.find(below.starts)
@@ -385,7 +385,7 @@ class NumberTree:
 
 
 def _clear(left_mass: Floats, masses: Floats, left: Integers, right: Integers, below: _Scale) -> Floats:
-    """Moves all of a node's mass to one half where the other one is mere noise with nothing to tell apart in it."""
+    """Moves all of a node's mass to one half if the other is noise without structure."""
     left_variance, right_variance = below.variances[left], below.variances[right]
     least = _LEAST * np.sqrt(left_variance * right_variance / (left_variance + right_variance))
     left_is_noise = ~below.is_split[left] & (left_mass < least)
@@ -396,25 +396,24 @@ def _clear(left_mass: Floats, masses: Floats, left: Integers, right: Integers, b
 
 
 def _go_on(first: Floats, second: Floats, third: Floats) -> Floats:
-    """What comes after three counts where the third is below the second, else NaN; the first may be unknown, as NaN.
+    """Extrapolates three counts if the third is below the second, else NaN; the first may be NaN, unknown.
 
-    Nothing does where the third holds nothing. Else their logarithms go on along the parabola through them, as those of
-    a lognormal density do, or straight on, as Pareto's, where it would bend up or the first is not known: a straight
-    line alone draws most tails out too far.
+    0 if the third is. Else the log counts follow the parabola through them, as for a lognormal density, or a line, as
+    for Pareto's, if the parabola would bend up or the first is unknown: a line alone makes most tails too long.
     Shapes: (n,) each.
     """
     falls = (third > 0) & (third < second)
     second = np.where(falls, second, 1.0)
     rate = third / second
-    # A first that is not above 0 rose to the second as steeply as can be.
+    # A first count that is not above 0 gives the steepest bend.
     bend = np.where(np.isnan(first), 1.0, np.clip(rate * first / second, 0.0, 1.0))
     return np.where(falls, third * rate * bend, np.where(third <= 0, 0.0, np.nan))
 
 
 def _draw_towards(counts: Floats, stddevs: Floats, expected: Floats) -> Floats:
-    """Noisy counts drawn towards what is expected, which may be off by as much as itself: the means by Bayes' rule.
+    """Posterior means of noisy counts, with the expected ones as prior means and stddevs.
 
-    What stands out of noise stays. Shapes: (n,) each.
+    What stands out of the noise stays. Shapes: (n,) each.
     """
     weights = expected**2 / np.maximum(expected**2 + stddevs**2, np.finfo(np.float64).tiny)
     return np.where(counts > _STANDS_OUT * stddevs, counts, weights * counts + (1 - weights) * expected)

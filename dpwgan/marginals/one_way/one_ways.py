@@ -38,18 +38,18 @@ LOOK = ", look "
 ROUND_STEPS_LABEL = "round steps"
 
 _ROUND_STEPS_NOISE = 2.0
-"""How many times the stddev of a look: shares of a few steps need little, and intervals should not pay for them."""
+"""Noise of round steps over that of a look: shares of a few steps need little budget."""
 
 Blocks = tuple[Integers, ...]
-"""Of each attribute in a look, where its intervals of levels start; of one without a number, none."""
+"""The starts of the intervals of levels, for each attribute in a look; empty without a number."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OneWayPlan:
-    """How many histograms of each attribute are released, from public facts alone.
+    """The histograms that are released, from public facts alone.
 
-    `looks`: for each attribute, its number of histograms, one a look. Every histogram holds all codes of its attribute
-    before the intervals of levels.
+    `looks`: the number of histograms of each attribute, one a look. A histogram has all codes of its attribute, then
+    intervals of levels.
     """
 
     spans: tuple[Span, ...]
@@ -67,17 +67,17 @@ class OneWayPlan:
 
     @property
     def sensitivity(self) -> float:
-        """L2 sensitivity of all counts together under zero-out, those with more noise scaled down to that of a look."""
+        """L2 sensitivity of all counts together under zero-out, with round steps scaled to a look's noise."""
         return math.sqrt(sum(self.histograms) + len(self.rounded) / _ROUND_STEPS_NOISE**2)
 
     @property
     def rounded(self) -> tuple[int, ...]:
-        """Which attributes have a histogram of round steps, or of kinds of days."""
+        """The attributes with a histogram of round steps, or of kinds of days."""
         return tuple(index for index, attribute in enumerate(self.attributes) if _count_kinds(attribute))
 
     @property
     def most_cells(self) -> int:
-        """About how many counts there are at most: what memory is planned for."""
+        """About the most counts: what memory is planned for."""
         return sum(
             looks * (attribute.codes + min(attribute.levels, MOST_BLOCKS))
             for attribute, looks in zip(self.attributes, self.looks, strict=True)
@@ -88,11 +88,11 @@ class OneWayPlan:
         return sum(self.attributes[index].codes for index in self.find(look)) + sum(map(len, blocks))
 
     def find(self, look: int) -> tuple[int, ...]:
-        """Which attributes have a histogram in a look."""
+        """The attributes with a histogram in a look."""
         return tuple(index for index, looks in enumerate(self.looks) if looks > look)
 
     def plan_releases(self, label: str, *, noise_multiplier: float, pure: bool = False) -> list[Release]:
-        """Says what measuring this plan releases, for the ledger to reserve before: a line a look, and the round steps.
+        """The releases of this plan, for the ledger to reserve: one a look, and the round steps.
 
         Units: `noise_multiplier` is noise stddev over the L2 sensitivity of all of it, or, if `pure`, the scale of
         Laplace noise over the L1 sensitivity. The counts of all looks get the same noise, so that all together is as
@@ -128,10 +128,10 @@ def name_look(label: str, look: int) -> str:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OneWays:
-    """The released histograms so far: for each attribute of the plan, the blocks and the noisy counts of each look.
+    """The released histograms so far: by attribute, the blocks and the noisy counts of each look.
 
     Units: counts of records, each with independent noise of stddev `stddev`.
-    `odds`: of attributes whose values are rounded, or fall on some kinds of days, what is known of that.
+    `odds`: by attribute, of levels by round steps or kinds of days.
     """
 
     plan: OneWayPlan
@@ -140,7 +140,7 @@ class OneWays:
     odds: Mapping[int, RoundSteps | DayKinds] = field(default_factory=dict)
 
     def choose_blocks(self, look: int) -> Blocks:
-        """Where the blocks of the next look start, of each attribute in it.
+        """Where the blocks of the next look start, for each attribute in it.
 
         Privacy: of public facts, and of the looks before it alone.
         """
@@ -156,7 +156,7 @@ class OneWays:
         return tuple(chosen)
 
     def add(self, look: int, blocks: Blocks, noisy: Noisy) -> "OneWays":
-        """These and one more look, as it was released of `count_one_ways` with these blocks."""
+        """With one more look, a release of `count_one_ways` with these blocks."""
         indices, histograms = self.plan.find(look), list(self.histograms)
         sizes = [self.plan.attributes[index].codes + len(starts) for index, starts in zip(indices, blocks, strict=True)]
         counts = np.split(noisy.values.astype(np.float64), np.cumsum(sizes)[:-1])
@@ -165,7 +165,7 @@ class OneWays:
         return replace(self, histograms=tuple(histograms), stddev=noisy.stddev)
 
     def choose_bands(self) -> tuple[Blocks, Blocks]:
-        """Where bands of magnitude begin, of each attribute with round steps, and which levels are known by themselves.
+        """Where bands of magnitude begin, for each attribute with round steps, and which levels are intervals alone.
 
         Privacy: of public facts, and of the looks alone.
         """
@@ -179,7 +179,7 @@ class OneWays:
         return tuple(bands), tuple(alone)
 
     def add_round_steps(self, bands: Blocks, noisy: Noisy) -> "OneWays":
-        """These and the round steps, as they were released of `count_round_steps` with these bands."""
+        """With the round steps, a release of `count_round_steps` with these bands."""
         found: dict[int, RoundSteps | DayKinds | None] = {}
         left = noisy.values.astype(np.float64)
         for index, own in zip(self.plan.rounded, bands, strict=True):
@@ -208,7 +208,7 @@ class OneWays:
         return mean, self.stddev / math.sqrt(len(histograms))
 
     def get_tree(self, attribute: int) -> NumberTree:
-        """All that is known of an attribute's levels. It has to have some."""
+        """The estimates of an attribute's levels. It must have some."""
         facts = self.plan.attributes[attribute]
         looks = [(starts, counts[facts.codes :]) for starts, counts in self.histograms[attribute]]
         return NumberTree(looks, variance=self.stddev**2, levels=facts.levels, cuts=facts.borders)
@@ -225,12 +225,12 @@ def plan_one_ways(spans: tuple[Span, ...]) -> OneWayPlan:
 
 
 def begin_one_ways(plan: OneWayPlan) -> OneWays:
-    """A plan of which nothing is released yet."""
+    """A plan with nothing released yet."""
     return OneWays(plan=plan, histograms=((),) * len(plan.attributes))
 
 
 def count_one_ways(encoded: EncodedTable, plan: OneWayPlan, look: int, blocks: Blocks) -> Floats:
-    """Counts the records in every cell of every histogram of a look, exactly. What it gives is not released.
+    """Counts every histogram of a look, exactly. The result is not released.
 
     Privacy: L2 sensitivity as `OneWayPlan.histograms` says, whatever the blocks. The counts are whole numbers far below
       2^53, so that no sum is rounded.
@@ -249,7 +249,7 @@ def count_one_ways(encoded: EncodedTable, plan: OneWayPlan, look: int, blocks: B
 
 
 def count_round_steps(encoded: EncodedTable, plan: OneWayPlan, bands: Blocks, alone: Blocks) -> Floats:
-    """Counts the records of each band and round step, or kind of day, exactly, but for those whose level is `alone`.
+    """Counts records by band and round step, or kind of day, exactly, without those whose level is `alone`.
 
     Privacy: a record adds 1 to one count of each attribute in `OneWayPlan.rounded` at most, so that zeroing it out
       moves all by the root of how many these are, whatever bands and levels are given; replacing it by sqrt(2) times
@@ -271,19 +271,19 @@ def count_round_steps(encoded: EncodedTable, plan: OneWayPlan, bands: Blocks, al
 
 
 def _count_kinds(attribute: Attribute) -> int:
-    """How many round steps or kinds of days an attribute's levels have; 0 where they are not told apart."""
+    """Number of round steps or kinds of days of an attribute's levels; 0 if it has no such histogram."""
     return DAY_KINDS if attribute.has_many_days else len(attribute.round_steps)
 
 
 def _find_kinds(attribute: Attribute, levels: Integers) -> Integers:
-    """Which of these each level has. Shapes: (n,)."""
+    """The round step or kind of day of each level. Shapes: (n,)."""
     if attribute.has_many_days:
         return find_day_kinds(levels, first_day=-attribute.origin)
     return find_steps(levels, zero=attribute.zero_level, steps=attribute.round_steps)
 
 
 def find_places(attribute: Attribute, starts: Integers, cells: Integers) -> Integers:
-    """Which count of a histogram each cell adds 1 to: a code to its own, a level to that of its interval.
+    """The count of a histogram that each cell adds 1 to: a code's own, or that of a level's interval.
 
     Shapes: (n,) cells to (n,). `starts`: where the histogram's intervals of levels start.
     """
@@ -294,7 +294,7 @@ def find_places(attribute: Attribute, starts: Integers, cells: Integers) -> Inte
 
 
 def _count_own(encoded: EncodedTable, argument: Any, array: Floats) -> Floats:
-    """Counts a worker's own rows. The table has all public facts that the histograms are planned from."""
+    """Counts a worker's own rows. The spans have all public facts that the plan is made from."""
     blocks = np.split(array.astype(np.int64), np.cumsum(argument["sizes"])[:-1])
     return count_one_ways(encoded, plan_one_ways(encoded.spans), argument["look"], tuple(blocks))
 
@@ -314,7 +314,7 @@ ROUND_STEPS = Sum[EncodedTable]("round-steps", _count_own_steps)
 
 
 def measure_one_ways(rows: Rows[EncodedTable], plan: OneWayPlan, *, ledger: Ledger, label: str) -> OneWays:
-    """Releases all looks of the plan one after the other, as the ledger has them under `label`.
+    """Releases all looks of the plan in turn, under `label` in the ledger.
 
     A look that an earlier life of the run began, and lost, is left out, but for the first.
     Privacy: the sensitivity of a release is the root of its histograms under zero-out, and sqrt(2) times that under

@@ -1,10 +1,9 @@
 """How numbers are rounded: a released histogram of the largest step that divides each value.
 
-The steps are public, 1, 5, 10, 50 and so on times what may be written, or those of a clock; each divides the next. All
-divide 0, to which nobody rounds for that: it counts as of the finest. A band of magnitude has a count for each step, of
-the values that it is the largest to divide. Levels that were found to be alone are left out: what is known of them
-needs no steps. The rest is post-processing: in each interval, a level is as likely as its step makes it, such that all
-intervals together hold as many as were counted.
+The steps are public: 1, 5, 10, 50 and so on times the smallest unit, or those of a clock; each divides the next. All
+divide 0, which counts as of the finest. A band of magnitude has a count for each step, of the values that it is the
+largest to divide. Levels that are intervals by themselves are left out. The rest is post-processing: each step has odds
+within every interval, such that all intervals together match the counts.
 """
 
 import math
@@ -19,26 +18,26 @@ from dpwgan.marginals.draws import draw_by_odds
 from dpwgan.marginals.one_way.number_tree import Intervals
 
 _LEAST_BAND = 32.0
-"""How many stddevs of its noise a band of magnitude holds at least, so that shares in it can be told."""
+"""The least count of a band of magnitude, in stddevs of noise, so that its shares are known."""
 
 _STANDS_OUT, _TOLD = 3.0, 2.0
-"""How many stddevs a step must hold, or hold by chance, to be told from finer ones; and to be held at all."""
+"""In stddevs of noise: the least count of a step, actual or by chance, to be apart from finer ones; and not to be 0."""
 
 _IS_ROUNDED = 4.0
-"""How many stddevs some steps must hold beyond chance: else a band is taken to be of numbers that nobody rounds."""
+"""How far above chance some steps must be, in stddevs of noise: else a band's numbers are taken for not rounded."""
 
 _LEAST_ODDS = 1e-9
-"""What a level of a step that nobody rounds to weighs, where an interval has no other."""
+"""Odds of a level of a step that nobody rounds to, for intervals without others."""
 
 _ROUNDS = 50
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RoundSteps:
-    """How likely a number's levels are beside each other in an interval.
+    """The odds of a number's levels within an interval.
 
-    `zero`: the level, maybe outside of the range, that is the number 0. Shapes: `steps` (c,), from 1 up, each divides
-    the next; `bands` (b,) levels at which a band of magnitude begins, from 0 up; `odds` (b, c) of one level each.
+    `zero`: the level of the number 0, maybe outside the range. Shapes: `steps` (c,), from 1 up, each divides the next;
+    `bands` (b,), the levels at which bands of magnitude begin, from 0 up; `odds` (b, c), of one level each.
     """
 
     zero: int
@@ -52,7 +51,7 @@ class RoundSteps:
         return weights
 
     def draw(self, starts: Integers, sizes: Integers, chosen: Integers, *, rng: np.random.Generator) -> Integers:
-        """Draws a level from each chosen interval, as likely as its odds are. Shapes: (m,) intervals, (n,) chosen."""
+        """Draws a level from each chosen interval by the odds. Shapes: (m,) intervals, (n,) chosen."""
         places = draw_by_odds(self._weigh_steps(starts, sizes), chosen, rng=rng)
         starts, sizes = starts[chosen], sizes[chosen]
         # Of a step's multiples, those that the next one divides are none of its own: so many are left of up to x.
@@ -90,7 +89,7 @@ class RoundSteps:
 
 
 def count_levels(starts: Integers, sizes: Integers, *, zero: int, steps: Integers) -> Integers:
-    """How many levels of each interval have a step as the largest to divide their number. Shapes: (m, c)."""
+    """The number of levels in each interval whose largest divisor is each step. Shapes: (m, c)."""
     below, ends = (-(-(levels[:, None] - zero) // steps) for levels in (starts, starts + sizes))
     multiples: Integers = ends - below
     multiples[:, :-1] -= multiples[:, 1:]
@@ -116,7 +115,7 @@ def find_steps(levels: Integers, *, zero: int, steps: Sequence[int]) -> Integers
 
 
 def choose_bands(intervals: Intervals, *, zero: int, steps: Sequence[int], stddev: float) -> Integers:
-    """Where bands of magnitude begin, each with enough records to tell their steps.
+    """Where bands of magnitude begin, each with enough records to estimate odds.
 
     Privacy: of what is released. Units: `stddev` is that of the noise to come, in counts.
     """
@@ -136,7 +135,7 @@ def choose_bands(intervals: Intervals, *, zero: int, steps: Sequence[int], stdde
 def estimate_odds(
     counts: Floats, intervals: Intervals, *, bands: Integers, zero: int, steps: Sequence[int], stddev: float
 ) -> RoundSteps | None:
-    """What the noisy counts of steps say of levels in intervals; None where they show nothing but noise.
+    """The odds of levels in intervals by the noisy counts of steps; None if these show only noise.
 
     Privacy: post-processing of releases. Shapes: (b, c) counts.
     """
@@ -161,7 +160,7 @@ def _fit_odds(counts: Floats, shares: Floats, levels: Integers, *, stddev: float
     widths = levels.sum(axis=1)
     by_chance = (shares / widths) @ levels
     total = max(float(counts.sum()), 0.0)
-    # Of a step and all coarser ones: how many more values they divide than chance has it.
+    # For each step and all coarser ones together: values beyond chance, in stddevs.
     excess = np.cumsum((counts - total * by_chance)[:0:-1]) / (stddev * np.sqrt(np.arange(1, len(counts))))
     if excess.max() < _IS_ROUNDED:
         return np.ones(len(counts))
@@ -175,7 +174,7 @@ def _fit_odds(counts: Floats, shares: Floats, levels: Integers, *, stddev: float
 
 
 def match_totals(held: AnyArray, shares: Floats, levels: Integers) -> Floats:
-    """The odds of levels of each kind at which all intervals together hold of each what was counted.
+    """The odds of levels of each kind with which all intervals together match the counts.
 
     Shapes: `held` (c,), not all 0; `shares` (m,) of intervals; `levels` (m, c), how many of each kind they have.
     Source: Deming and Stephan 1940 (iterative proportional fitting).
@@ -190,7 +189,7 @@ def match_totals(held: AnyArray, shares: Floats, levels: Integers) -> Floats:
 
 
 def _pool(counts: Floats, by_chance: Floats, stddev: float) -> Integers:
-    """Gives a step one label with the next finer ones until they hold enough together, or would by chance alone."""
+    """Labels of steps: one with the next finer ones until they hold enough together, or would by chance."""
     labels = np.zeros(len(counts), np.int64)
     label, members = 0, 0
     held = expected = 0.0
