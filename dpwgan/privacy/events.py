@@ -1,8 +1,8 @@
-"""What a mechanism does, in the few numbers that its accounting needs. Each event is a frozen, JSON-able value.
+"""Events: mechanisms by the few numbers that their accounting needs, as frozen, JSON-able values.
 
-A noise multiplier is always noise stddev over the L2 sensitivity under the zero-out relation; what one replaced
-record can move is a multiple of that sensitivity, which the event carries where it is not 2. A record is a row, or all
-rows of a unit (`dpwgan.privacy.unit`).
+A noise multiplier is always noise stddev over the L2 sensitivity under the zero-out relation; a replaced record moves
+a release by a multiple of that sensitivity, which the event carries where it is not 2. A record is a row, or all rows
+of a unit (`dpwgan.privacy.unit`).
 """
 
 import math
@@ -28,7 +28,7 @@ def check_whole(name: str, value: int) -> int:
 
 
 class _Numbers:
-    """An event that its name and its numbers say all about."""
+    """An event that is defined by its name and its numbers."""
 
     def __post_init__(self) -> None:
         for name, given in list(vars(self).items()):
@@ -52,12 +52,12 @@ class _Numbers:
 
 
 class _Moved(_Numbers):
-    """An event of which a replaced record moves at most so many times what one that is zeroed out does."""
+    """An event that a replaced record moves at most `replace_one_factor` times as far as a zeroed one."""
 
     replace_one_factor: float = 2.0
 
     def get_factor(self, neighboring_relation: NeighboringRelation) -> float:
-        """How many times the zero-out sensitivity a record moves it by under a relation."""
+        """By how many zero-out sensitivities a record moves it under a relation."""
         return self.replace_one_factor if neighboring_relation is NeighboringRelation.REPLACE_ONE else 1.0
 
 
@@ -77,11 +77,10 @@ class PoissonGaussian(_Moved):
     rows: int = 1
 
     def split(self) -> "tuple[PoissonGaussian, int]":
-        """Gives an event of one row, and how many of these prove as much for one row as this one does for K rows.
+        """An event of one row, and how many of these, composed, bound what this one reveals of K rows.
 
         Proof. Noise of stddev s is a sum of K independent ones of stddev s / sqrt(K). So the release is a function of K
-          releases, each of one row's part, if it is sampled, with noise of its own; what a function of them tells is no
-          more than what they tell together.
+          releases, each of one row's part, if it is sampled, with noise of its own: post-processing of these.
         """
         if self.rows == 1:
             return self, 1

@@ -97,22 +97,22 @@ _ASSUMED_OF_EVENTS: Sequence[tuple[type[Any] | tuple[type[Any], ...], str]] = (
     ),
     (StableSelection, "mechanisms known by (epsilon, delta) alone are added by basic composition"),
 )
-"""What is assumed of a release, by the kind of its event."""
+"""The assumptions on a release, by the kind of its event."""
 
 
 class Observer(StepsObserver, Protocol):
     """Observes every release before its noise is added, as an audit does. What it sees is private."""
 
     def on_release(self, release: Release, *, exact: Sequence[AnyArray], noisy: Sequence[Noisy]) -> None:
-        """Is told of arrays that were released together, and of what they were before."""
+        """Sees arrays that were released together, without noise and with it."""
 
     def on_selection(self, release: Release, *, exact: Any, chosen: Any) -> None:
-        """Is told what was selected, an index by scores or a column's cells by counts, and by what."""
+        """Sees what was selected, an index or a column's cells, and the exact scores or counts."""
 
 
 @dataclass
 class _Line:
-    """A release, and how often it has happened; `earlier` of the charges were made before the process began."""
+    """A reservation, and its charges; `earlier` of them were made by earlier lives of the run."""
 
     release: Release
     charged: int
@@ -129,7 +129,7 @@ class Ledger:
       within the reserved total.
       One that is opened with `no_guarantee` takes unprotected acts as well, whose epsilon is infinite, and states no
       guarantee whatever it holds.
-      What is reserved is planned for single rows, and held, charged and accounted for as what it means for a `unit`.
+      What is reserved is planned for single rows, and accounted for as its equivalent for a `unit`.
       With a `journal` that outlives the process, a run that goes on after it was killed starts with everything charged
       that may have happened: what was lost is not done again.
       Not safe for use by several threads at once; and a process that was forked has a copy, which pays for nothing.
@@ -147,9 +147,9 @@ class Ledger:
         source: NoiseSource | None = None,
         observers: Sequence[Observer] = (),
     ) -> None:
-        """Opens it. `source`: where noise comes from; without one nothing can be released, as in a check of a plan.
+        """Opens it. `source` of noise: without one nothing can be released, as in a check of a plan.
 
-        `observers` are shown everything that is released, before the noise as well: for audits.
+        `observers` see all that is released, exact and noisy: for audits.
         """
         self._process = os.getpid()
         self.budget = budget
@@ -163,9 +163,9 @@ class Ledger:
         self._shown_epsilon = 0.0
 
     def reserve(self, release: Release, *, as_charged: bool = False) -> None:
-        """Sets aside the cost of a release, all its times together, before any of them happens.
+        """Reserves the cost of a release, all its times together, before any of them happens.
 
-        It is one of single rows, unless it is said of a unit already, or stands `as_charged` by a ledger of the same.
+        It is planned for single rows, and scaled to the unit, unless it is `as_charged` already.
         Raises: PrivacyError if the label is taken, the times are not a whole number of at least 1, the total of
           everything reserved would pass the budget, or earlier lives of the run charged more. The ledger is then as it
           was.
@@ -195,15 +195,15 @@ class Ledger:
 
     @property
     def releases(self) -> tuple[Release, ...]:
-        """Everything that was reserved, in order."""
+        """All reservations, in order."""
         return tuple(line.release for line in self._lines.values())
 
     def find(self, label: str) -> Release:
-        """What was reserved under a label. Raises: PrivacyError if there is nothing of that name."""
+        """The reservation under a label. Raises: PrivacyError if there is none."""
         return self._find(label).release
 
     def release(self, label: str, compute: Callable[[], AnyArray]) -> Noisy:
-        """Releases an array: charges, then computes it, then adds the noise that was charged for.
+        """Releases an array: charges, computes it, and adds the noise that was charged for.
 
         Privacy: `compute` is called once, after the charge; the caller vouches that zeroing out a record moves what it
           gives by no more than the reserved sensitivity, over all numbers jointly.
@@ -226,7 +226,7 @@ class Ledger:
         return noisy
 
     def select(self, label: str, compute_scores: Callable[[], npt.ArrayLike]) -> int:
-        """Selects the candidate with one of the best scores: charges, computes the scores, draws; gives its index.
+        """Selects a candidate by the exponential mechanism: charges, computes the scores, draws; gives its index.
 
         Privacy: as `release`; the candidates are public or released, and the same in number whatever the rows.
         Raises: as `release`.
@@ -239,7 +239,7 @@ class Ledger:
     def discover(
         self, labels: Sequence[str], count: Callable[[], Sequence[Mapping[str, int]]]
     ) -> list[tuple[str, ...]]:
-        """The cells of some columns that occur often enough: charges all, counts them in one pass, selects.
+        """The frequent cells of some columns, by stable selection: charges all, counts in one pass, selects.
 
         Privacy: as `release`; one record adds 1 to one count of each column, which is charged by itself.
         Raises: as `release`.
@@ -255,7 +255,7 @@ class Ledger:
         ]
 
     def open(self, label: str, *, with_noise: bool = True, of_units: bool = False) -> Steps:
-        """Hands out the token by which steps are paid for and taken; nothing is charged yet.
+        """The token that charges and takes steps; nothing is charged yet.
 
         `with_noise`: not on a worker that is not the chief. `of_units`: whole units are sampled, and the parts of a
         unit's rows clipped as one.
@@ -285,7 +285,7 @@ class Ledger:
         return self._get_source().streams
 
     def charge(self, label: str, count: int = 1) -> None:
-        """Notes that `count` acts are about to happen. To be called before the first of them reads a row.
+        """Charges `count` acts, before the first of them reads a row.
 
         Raises: PrivacyError if nothing of that name was reserved, or not that much of it is left. The ledger is then
           as it was, and the act must not happen.
@@ -306,12 +306,12 @@ class Ledger:
         self.journal.charge(label, count, event=line.release.event)
 
     def keep(self, name: str, act: Callable[[], Arrays], *, dispensable: bool = False) -> Arrays:
-        """Does an act and keeps what it gives; where an earlier life of the run did it, gives what was kept.
+        """Does an act and keeps its result; if an earlier life of the run did it, gives what was kept.
 
-        Privacy: `act` reads rows through this ledger alone, so that what it gives is made of releases. It is not done
+        Privacy: `act` reads rows through this ledger alone, so that its result is made of releases. It is not done
           again if it was begun before and nothing was kept: it may have read rows then.
         `dispensable`: the caller has asked the journal whether the act is lost, and goes on without it if it is.
-        Raises: PrivacyError if the act was begun before and what it gave is lost; whatever `act` raises.
+        Raises: PrivacyError if the act was begun before and its result is lost; whatever `act` raises.
         """
         kept = self.journal.recall(name)
         if kept is not None:
@@ -326,7 +326,7 @@ class Ledger:
 
     @property
     def charged(self) -> dict[str, int]:
-        """How many acts of each reservation are charged, by label."""
+        """The number of charged acts, by label."""
         return {label: line.charged for label, line in self._lines.items()}
 
     def epsilon_spent(self) -> float:
@@ -374,7 +374,7 @@ class Ledger:
         )
 
     def judge_attacker(self) -> Attacker:
-        """Says what the guarantee leaves to somebody who guesses. Raises: as `guarantee`."""
+        """The bounds that the guarantee puts on an attacker's guesses. Raises: as `guarantee`."""
         guarantee = self.guarantee()
 
         def ask(delta: float) -> float:
@@ -384,7 +384,7 @@ class Ledger:
         return judge_attacker(ask, epsilon=guarantee.epsilon, delta=guarantee.delta, accountant=self.accountant.name)
 
     def itemise(self) -> list[dict[str, Any]]:
-        """Lists every reservation as JSON-able pairs."""
+        """Every reservation as JSON-able pairs."""
         return [
             {
                 "label": label,

@@ -1,4 +1,4 @@
-"""The noise source: the one place that draws noise, by the event that was charged."""
+"""The noise source: the one place that draws noise, from the event that was charged."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -39,9 +39,9 @@ class PlainStreams(NamedTuple):
 class NoiseSource:
     """Noise, selections and batches of a run, drawn from its own two streams.
 
-    Privacy: each number that decides how much noise there is is read off the release, which the ledger has charged;
-      neither stream may be known to whoever sees what is released. An audit hands the ledger another source: one that
-      gives an earlier run's releases once more, or one that is broken on purpose.
+    Privacy: the size of noise is taken from the release, which the ledger has charged; whoever sees what is released
+      must not know either stream. An audit gives the ledger another source: one that repeats an earlier run's releases,
+      or one that is broken on purpose.
     """
 
     def __init__(self, *, noise: np.random.Generator, batches: np.random.Generator) -> None:
@@ -80,7 +80,7 @@ class NoiseSource:
     def discover(
         self, release: Release, counts: Mapping[str, int], *, neighboring_relation: NeighboringRelation
     ) -> tuple[str, ...]:
-        """Finds those of a column's cells that stable selection lets out. Raises: PrivacyError as `add_noise`."""
+        """Finds a column's frequent cells by stable selection. Raises: PrivacyError as `add_noise`."""
         event = release.event
         if not isinstance(event, StableSelection):
             raise PrivacyError(f"{release.label}: what was charged is no discovery of cells.")
@@ -93,13 +93,13 @@ class NoiseSource:
         return release.stddev
 
     def draw_batch(self, release: Release, records: int) -> Integers:
-        """Draws a step's Poisson batch of so many records. Shapes: ascending row numbers, (b,); b may be 0."""
+        """Draws a step's Poisson batch from `records` rows. Shapes: ascending row numbers, (b,); b may be 0."""
         if not isinstance(release.event, PoissonGaussian):
             raise PrivacyError(f"{release.label}: what was charged has no batches.")
         return sample_poisson_rows(records, sampling_probability=release.event.sampling_probability, rng=self._batches)
 
     def draw_words(self, release: Release, pairs: int, *, steps: int) -> Words:
-        """Draws what the noise of some steps is made of, as `draw_words` does. Shapes: (steps, 2, pairs)."""
+        """Draws the random words of the noise of some steps, as `draw_words`. Shapes: (steps, 2, pairs)."""
         return draw_words(pairs, rng=self._noise, sets=steps)
 
     def draw_normal_numbers(self, release: Release, size: int, *, step_noise: StepNoise) -> Floats32:
@@ -108,7 +108,7 @@ class NoiseSource:
 
     @property
     def secrets(self) -> np.random.Generator:
-        """The secret stream that noise comes from, for other random parts of a step, such as a record's latents."""
+        """The secret noise stream, for other random parts of a step, such as a record's latents."""
         return self._noise
 
     @property

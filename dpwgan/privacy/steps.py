@@ -1,4 +1,4 @@
-"""Training steps that were charged: the token that alone can draw their batches and their noise."""
+"""Charged training steps: the token that alone draws their batches and their noise."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -18,12 +18,12 @@ class StepsObserver(Protocol):
 
     @property
     def watched_row(self) -> int | None:
-        """The row whose influence on each step is to be told; None to be told of no step."""
+        """The row whose influence on each step is observed; None to observe no step."""
 
     def on_step(
         self, release: Release, *, sizes: Sequence[int], noisy: AnyFloats, exact: AnyFloats, influence: AnyFloats
     ) -> None:
-        """Is told of a step: its sums with noise and without, and what the watched row adds to them if it is drawn.
+        """Sees a step: its sums with noise and without, and what the watched row adds to them if it is drawn.
 
         Shapes: all (number of weights,), of weight tensors of these `sizes`. Units: those of the sums.
         """
@@ -32,11 +32,11 @@ class StepsObserver(Protocol):
 class Steps:
     """A run's critic steps: charged in blocks, each before its batches are drawn.
 
-    Privacy: this alone knows the probability with which a record is in a batch, the stddev of the noise and what it is
-      drawn from, and reads them off what was reserved. It draws no batch and no noise beyond what is charged, no noise
-      for a batch that was not drawn, and no further batch before those drawn had theirs.
-      Where workers have the rows between them, each has steps of its own ledger, which is charged what the chief's is.
-      A worker's give batches of its own rows, and no noise: the chief adds it once.
+    Privacy: this alone knows the sampling probability, the stddev of the noise and its stream, and takes them from the
+      reservation. It draws no batch and no noise beyond what is charged, no noise for a batch that was not drawn, and
+      no further batch before those drawn had theirs.
+      If workers share the rows, each has steps of its own ledger, which is charged what the chief's is. A worker's give
+      batches of its own rows, and no noise: the chief adds it once.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Steps:
         with_noise: bool,
         observers: Sequence[StepsObserver],
     ) -> None:
-        """Is made by `Ledger.open`. `first`: how many steps earlier lives of the run were charged with."""
+        """Made by `Ledger.open`. `first`: the number of steps charged by earlier lives of the run."""
         self.release, self.first = release, first
         self._source, self._charge, self._count_charged = source, charge, count_charged
         self._with_noise = with_noise
@@ -58,7 +58,7 @@ class Steps:
         self._batches = self._noises = first
 
     def charge(self, steps: int) -> None:
-        """Pays for the next so many steps. Raises: PrivacyError if that many are not left; none of them may happen."""
+        """Charges the next steps. Raises: PrivacyError if not as many are left; then none of them may happen."""
         self._charge(steps)
 
     @property
@@ -75,10 +75,10 @@ class Steps:
         return self._source.secrets
 
     def draw_batches(self, records: int, *, steps: int = 1) -> list[Integers]:
-        """Draws which of so many records take part in each of the next steps.
+        """Draws the batches of the next steps, from `records` rows: those that are here, if workers share them.
 
         Shapes: ascending row numbers, (b,) each; b may be 0.
-        Privacy: the sizes are private. Where several workers have the rows, `records` is how many are here.
+        Privacy: the sizes are private.
         Raises: PrivacyError if the steps are not charged, or a batch drawn before had no noise.
         """
         if self._with_noise and self._noises != self._batches:
@@ -93,10 +93,10 @@ class Steps:
         return [self._source.draw_batch(self.release, records) for _ in range(steps)]
 
     def draw_words(self, pairs: int, *, steps: int = 1) -> Words:
-        """Draws what the noise of some steps is made of: words, for whoever turns them into normal numbers.
+        """Draws the random words of the noise of some steps, to be turned into normal numbers of stddev `stddev`.
 
-        Those of stddev `stddev`, as the `draw_words` of `normal_numbers` says. Shapes: (steps, 2, pairs).
-        Raises: PrivacyError if the batches of so many steps were not drawn before.
+        As `draw_words` of `normal_numbers`. Shapes: (steps, 2, pairs).
+        Raises: PrivacyError if the batches of these steps were not drawn before.
         """
         self._use_noise(steps)
         return self._source.draw_words(self.release, pairs, steps=steps)
@@ -113,11 +113,11 @@ class Steps:
 
     @property
     def watched_row(self) -> int | None:
-        """The row whose influence on each step somebody wants to be told; None where no step is watched."""
+        """The row whose influence on each step is observed; None if no step is."""
         return next((observer.watched_row for observer in self._observers), None)
 
     def tell(self, sizes: Sequence[int], noisy: AnyFloats, exact: AnyFloats, influence: AnyFloats) -> None:
-        """Tells whoever watches of a step, as `StepsObserver.on_step` says."""
+        """Shows observers a step: see `StepsObserver.on_step`."""
         for observer in self._observers:
             observer.on_step(self.release, sizes=sizes, noisy=noisy, exact=exact, influence=influence)
 

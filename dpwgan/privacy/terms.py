@@ -1,4 +1,4 @@
-"""The terms of a plan: its budget, its accountant and why that one, and how much noise they require."""
+"""The terms of a plan: budget, choice of accountant, and the noise that these require."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -33,10 +33,10 @@ NOISE_SCALES = (1e-6, 1e12)
 
 
 class Alternative(NamedTuple):
-    """What another accountant would have said: the noise it asks for, and its epsilon at the noise that is used.
+    """Another accountant: the noise that it would need, and its epsilon for the noise that is used.
 
-    The noise is in the unit of the choice, its `noise_unit`. Either may be infinite: that accountant cannot meet the
-    budget, or proves nothing at that noise.
+    The noise is in the choice's `noise_unit`. Either is infinite if that accountant cannot meet the budget, or proves
+    nothing at that noise.
     """
 
     accountant: Accountant
@@ -48,10 +48,10 @@ class Alternative(NamedTuple):
 class AccountantChoice:
     """The accountant and the noise of a run, and why.
 
-    `chosen_charges` is what the noise was calibrated for, at that noise; the other charges of the `terms` came off the
-    budget first. `reason` is one sentence for the log. `alternatives` holds what other accountants would have said.
-    Units: `noise` is in the unit that `noise_unit` names: "noise_multiplier", of so many critic `steps`, or
-      "noise_scale", the argument at which a family of charges fits the budget.
+    `chosen_charges`: what the noise was calibrated for, at that noise, beside the other charges of the `terms`.
+    `reason`: one sentence for the log. `alternatives`: the other accountants.
+    Units: `noise` is in `noise_unit`: "noise_multiplier", of `steps` critic steps, or "noise_scale", the argument at
+      which a family of charges fits the budget.
     """
 
     accountant: Accountant
@@ -64,7 +64,7 @@ class AccountantChoice:
     steps: int = 0
 
     def describe(self) -> dict[str, Any]:
-        """Says who was chosen, by which rule and why, and what others would have said; None where one has no answer."""
+        """The choice, its rule and reason, and the alternatives, as JSON-able pairs; None for what is infinite."""
 
         def say(number: float) -> float | None:
             return number if math.isfinite(number) else None
@@ -90,10 +90,10 @@ class _Need(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """What a plan has to keep to: the budget, who are neighbours, and by which rule an accountant is chosen.
+    """What a plan has to keep to: the budget, the neighbouring relation, and the rule that chooses an accountant.
 
-    `other_charges`: what the budget pays for besides, as the ledger has it. All else is said of single rows, and
-    accounted for as what it means for a `unit` of them.
+    `other_charges`: what else the budget pays for, as in the ledger. All else is planned for single rows, and accounted
+    for as its equivalent for a `unit`.
     Privacy: looks at public numbers only, and the budget is met by the chosen accountant alone. Taking the better of
       two proved bounds is itself proved, since the choice does not depend on the rows.
     Raises: UsageError for an unknown rule.
@@ -110,7 +110,7 @@ class Terms:
             raise UsageError(f"The accountant must be one of {', '.join(RULES)}; it is {self.accountant_rule!r}.")
 
     def get_epsilon(self, accountant: Accountant, charges: Iterable[Charge] = ()) -> float:
-        """The epsilon of some charges and all others, by an accountant. Raises: PrivacyError if it gives no number."""
+        """The epsilon of charges and `other_charges`, by an accountant. Raises: PrivacyError if it has no bound."""
         return accountant.get_epsilon(
             (*self.other_charges, *((self.unit.scale(event), count) for event, count in charges)),
             delta=self.budget.delta,
@@ -191,7 +191,7 @@ class Terms:
         try:
             return self.get_epsilon(accountant, charges())
         except PrivacyError:
-            # The accountant gives no number for this, so this does not fit the budget.
+            # The accountant has no bound for this, so this does not fit the budget.
             return math.inf
 
     def _refuse_if_already_over(self, accountant: Accountant) -> None:
@@ -352,10 +352,10 @@ def _take_steps(sampling_probability: float, noise_multiplier: float, steps: int
 def _find_needs(
     find: Callable[[Accountant, float], float], *, but: Accountant | None = None
 ) -> dict[Accountant, _Need]:
-    """Finds what noise each accountant needs.
+    """Finds the noise that each accountant needs.
 
-    They are looked for near what the moments accountant needs, if any: the noise of pld is a little below that, and its
-    epsilon there is asked for anyway if moments is chosen.
+    The search starts near what the moments accountant needs, if it can meet the budget: pld needs a little less, and
+    its epsilon there is needed anyway if moments is chosen.
     """
     needs: dict[Accountant, _Need] = {}
     for accountant in ACCOUNTANTS.values():

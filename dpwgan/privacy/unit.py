@@ -1,24 +1,24 @@
 """The unit of privacy: how far all rows of one person can move a release, from how far one row can.
 
-A unit is all rows of one person (household, patient, card), at most `rows` of them. Tables are neighbours if they have
-the same rows in the same places but for those of one unit, which are null in one of them, or any others. Methods plan
-for a single row; what they plan becomes that of a unit here, in the terms that noise is calibrated for, and again in
-the ledger that it is drawn by. The noise itself stays what they planned: it is accounted for as less.
+A unit is all rows of one person (household, patient, card), at most `rows` of them. Tables are neighbours if they
+differ in the rows of one unit alone, which are null in one of them, or any others in the same places. Methods plan for
+a single row; this module scales their events to a unit, for calibration and again in the ledger. The noise itself stays
+what they planned, and is accounted for as less.
 
 Theorem. Let zeroing out one row move a release by D at most, whatever the other rows are, in any norm. Then zeroing out
-a unit moves it by `rows` D at most, and so on with replacing. Proof. Take its rows out, or replace them, one after the
-other: `rows` steps of D, and the triangle inequality. QED. It is reached: all rows of a unit may be in the same cells.
+a unit moves it by `rows` D at most; likewise for replacing. Proof. Zero out, or replace, its rows one at a time: `rows`
+steps of D, and the triangle inequality. QED. The bound is tight: all rows of a unit may be in the same cells.
 
-- Gaussian noise, in L2: `rows` times the sensitivity, hence a noise multiplier that is so many times smaller.
+- Gaussian noise, in L2: `rows` times the sensitivity, hence the noise multiplier over `rows`.
 - Discrete Gaussian noise: `rows` times a row's sqrt(cells); the event knows rows and cells.
 - Selections: `rows` times as much on every score, hence `rows` times the epsilon.
 - Laplace noise, in L1: the same. Wishart noise: each row takes away a matrix of rank 1 and the stated trace, in
   whichever class, and so costs the stated epsilon; pure epsilons of the steps add up to `rows` times that.
 - Sums over a Poisson sample: if whole units are `sampled`, and the parts of a unit's rows clipped as one, the event is
-  that of a row. Else rows are sampled apart, and `PoissonGaussian.split` has what that costs.
-- Stable selection of cells: it is planned by what it costs, and noisier for a unit (`StableSelection.of_row`). Of a
-  column in which a unit's rows are alike units are counted, not rows: a unit adds 1 to one count, as a row does.
-- The histogram of units by their numbers of rows is no sum over rows: `dpwgan.privacy.unit_counts`.
+  that of a row. Else rows are sampled independently, at the cost that `PoissonGaussian.split` states.
+- Stable selection of cells: it is planned by its cost, and noisier for a unit (`StableSelection.of_row`). If a unit's
+  rows share a column's cell, units are counted, not rows: a unit adds 1 to one count, as a row does.
+- The histogram of units by their numbers of rows is not a sum over rows: see `dpwgan.privacy.unit_counts`.
 """
 
 from dataclasses import dataclass, replace
@@ -40,9 +40,9 @@ from dpwgan.privacy.release import Release
 
 @dataclass(frozen=True, kw_only=True)
 class Unit:
-    """At most so many `rows` of one person; where steps take samples, whether whole units are `sampled`, or rows.
+    """At most `rows` rows of one person. `sampled`: whether steps sample whole units, or rows.
 
-    `named` by a column, whose cell says whose a row is; without one somebody promises that nobody has more rows.
+    `named`: the column that says whose a row is; without one somebody promises that nobody has more rows.
     Raises: PrivacyError if `rows` is not a whole number of at least 1.
     """
 
@@ -55,21 +55,21 @@ class Unit:
 
     @property
     def is_row(self) -> bool:
-        """Whether each row stands for itself."""
+        """Whether the unit is a single row."""
         return self.rows == 1 and self.named is None
 
     @property
     def meaning(self) -> str:
-        """What a unit is, in words."""
+        """The definition of a unit, in words."""
         if self.named is None:
             return f"any {self.rows} rows" if self.rows > 1 else "one row"
         most = "one of which is" if self.rows == 1 else f"at most {self.rows} of which are"
         return f"all rows with the same cell in {quote(self.named)}, {most} kept"
 
     def scale(self, event: Event) -> Event:
-        """What an event says of a unit that was planned for a row; noise on numbers stays the same.
+        """The event for a unit, of one planned for a row; the noise stays the same.
 
-        Privacy: the module's theorem. Raises: PrivacyError for a kind of event of which nothing is proved.
+        Privacy: the module's theorem. Raises: PrivacyError for a kind of event with no proof.
         """
         if self.rows == 1 or isinstance(event, Unprotected):
             return event
@@ -84,9 +84,9 @@ class Unit:
         raise PrivacyError(f"Nothing is proved of units under the event {type(event).__name__}.")
 
     def scale_release(self, release: Release) -> Release:
-        """What is released, as `scale` says its event: with the sensitivity of a unit, so that noise stays what it is.
+        """The release with its event scaled as by `scale`, and the sensitivity of a unit: the noise stays the same.
 
-        A Poisson sample's sensitivity is that of a row, or of a unit sampled whole: the event has what follows.
+        A Poisson sample's sensitivity stays that of a row, or of a unit sampled whole: the event has the rest.
         """
         event = self.scale(release.event)
         if event is release.event or isinstance(event, PoissonGaussian | StableSelection):
@@ -96,4 +96,4 @@ class Unit:
 
 
 ONE_ROW = Unit()
-"""Each row by itself."""
+"""A single row."""

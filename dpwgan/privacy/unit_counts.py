@@ -1,13 +1,12 @@
-"""The private counts that outputs whose rows are grouped into units need: how many rows units have, and their order.
+"""The private counts for outputs whose rows are grouped into units: rows of units, and links between these.
 
-Privacy: the ledger holds both releases as they are planned here, and not once more for K rows.
+Privacy: both releases are planned here for units, so the ledger does not scale them again.
 
-- Rows of units: a unit is in one cell, by how many of its rows are kept, and of which kind. Taken out it takes 1 from
-  that cell; with other rows it adds 1 to another as well. So the counts move by 1 in L1, or by 2, and not K times as
-  much. The noise has no delta, so that every method can go with it.
-- Links of rows: of each linked column each row adds 1 to one count at most, and which one hangs on rows of its own unit
-  alone. So what is said of counts of rows holds: the K rows of a unit move them by K times the root of how many columns
-  there are, at most.
+- Rows of units: a unit is in one cell, by how many of its rows are kept, and of which kind. Zeroed out it takes 1 from
+  that cell; replaced it also adds 1 to another. So the counts move by 1 in L1, or by 2, and not K times as much. The
+  noise has no delta, so that it goes with every method.
+- Links of rows: each row adds 1 to at most one count of each linked column, and which one depends on rows of its own
+  unit alone. So the K rows of a unit move the counts by K times the root of the number of columns at most, in L2.
 """
 
 import math
@@ -19,9 +18,9 @@ from dpwgan.privacy.terms import Terms
 
 SIZES_LABEL, LINKS_LABEL = "rows of units", "links of rows"
 
-# Of epsilon. All else has that much more noise.
+# Share of epsilon.
 SIZES_SHARE = 0.04
-# Of all that noise of Gaussians has to spend.
+# Share of what Gaussian noise may spend.
 _LINKS_SHARE = 0.1
 
 
@@ -40,10 +39,10 @@ def plan_sizes(terms: Terms) -> Release:
 
 
 def plan_links(terms: Terms, *, columns: int) -> Release:
-    """The release of how often rows follow which in their unit, by so many linked columns, for a tenth of the budget.
+    """The release of counts of links between rows, of so many linked columns, for a tenth of the budget.
 
-    Its size is chosen as if by zero-concentrated privacy: epsilon is rho + 2 sqrt(rho log(1/delta)), and noise of
-    stddev s costs D^2 / (2 s^2) where a unit moves the counts by D.
+    Its noise is chosen by zero-concentrated privacy: epsilon is rho + 2 sqrt(rho log(1/delta)), and noise of stddev s
+    costs rho = D^2 / (2 s^2) if a unit moves the counts by D.
     Source: Bun and Steinke 2016, arXiv:1605.02065, Proposition 1.3 and Lemma 2.3.
     """
     logarithm, rows = math.log(1.0 / terms.budget.delta), terms.unit.rows
