@@ -12,7 +12,7 @@ from dpwgan.table.schema import Head as Head
 from dpwgan.table.schema import Span as Span
 from dpwgan.table.storage import cut, is_on_disk, let_go
 
-# Rows that are fetched from disk at a time. Each brings its surroundings with it, up to a fifth of a megabyte of pages.
+# Rows fetched from disk at a time. Each may bring up to a fifth of a megabyte of pages with it.
 _FETCHED = 512
 
 
@@ -20,8 +20,8 @@ _FETCHED = 512
 class TableShape:
     """What a method may know when it plans: the public number of records and the spans.
 
-    `image` says which columns make up an image; None for a table that is no table of images. `rules`, between columns,
-    are for methods that keep to them while they fit; whatever they do, rows that break one are never written.
+    `image`: which columns make up an image, if it is a table of images. `rules` between columns are for methods that
+    use them in the fit; in any case rows that break one are never written.
     """
 
     records: int
@@ -31,7 +31,7 @@ class TableShape:
 
     @property
     def row_bytes(self) -> int:
-        """What all encoded rows take."""
+        """Bytes of all encoded rows."""
         of_number = choose_number_type(self.spans).itemsize
         return self.records * sum(of_number if span.head == "linear" else 4 for span in self.spans)
 
@@ -45,8 +45,8 @@ class TableShape:
 class EncodedTable:
     """Rows as codes, int32 or shorter (n, softmax and sigmoid spans), and numbers in [0, 1] (n, linear spans).
 
-    Numbers are of the type that `choose_number_type` gives, or less exact where a network wrote them. Both may be
-    mapped from files (`dpwgan.table.storage`): what goes over all rows takes a chunk at a time.
+    Numbers are of the type that `choose_number_type` gives, or less exact if a network wrote them. Both may be mapped
+    from files (`dpwgan.table.storage`): loops over all rows take a chunk at a time.
     """
 
     codes: AnyIntegers
@@ -55,7 +55,7 @@ class EncodedTable:
 
     @classmethod
     def make_empty(cls, spans: tuple[Span, ...], records: int, *, order: Literal["C", "F"] = "C") -> "EncodedTable":
-        """Rows of zeros, to be filled; in the order "F" each column lies in one piece."""
+        """Rows of zeros, to be filled; with order "F", column-major."""
         numbers = sum(span.head == "linear" for span in spans)
         return cls(
             codes=np.zeros((records, len(spans) - numbers), np.int32, order=order),
@@ -74,7 +74,7 @@ class EncodedTable:
         return TableShape(records=self.records, spans=self.spans)
 
     def take(self, rows: Flags | AnyIntegers) -> "EncodedTable":
-        """Some of the rows, by a flag for each or by their places: as arrays in memory, wherever these lie."""
+        """A copy in memory of some of the rows, by a flag for each or by their places."""
         if not self.on_disk:
             return replace(self, codes=np.array(self.codes[rows]), numbers=np.array(self.numbers[rows]))
         places = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
@@ -87,12 +87,12 @@ class EncodedTable:
 
     @property
     def on_disk(self) -> bool:
-        """Whether the rows lie in a file, of which a part at a time is to be held in memory."""
+        """Whether the rows lie in a file, to be read in chunks."""
         return is_on_disk(self.codes) or is_on_disk(self.numbers)
 
 
 def join(parts: Sequence[EncodedTable]) -> EncodedTable:
-    """The rows of tables of the same spans, one after the other; a table that is alone is given as it is."""
+    """The rows of tables of the same spans, concatenated; a single table as it is."""
     if len(parts) == 1:
         return parts[0]
     codes, numbers = np.concatenate([part.codes for part in parts]), np.concatenate([part.numbers for part in parts])
@@ -103,11 +103,11 @@ def join(parts: Sequence[EncodedTable]) -> EncodedTable:
 class RowRule:
     """A public rule between columns, as methods see it.
 
-    `columns` are the trained ones that it is about, `ranges` those of them that are numbers, from 0 to 1 in the encoded
-    table. `numbers` are what it compares columns with. `opaque` are the columns in anything but comparisons, so that
-    two ends of an interval do not speak for what lies between. `break_rows` says which of (n,) made-up rows break it.
-    Where it `drops` rows, there are fewer of them than the public n; how many is for a release to say.
-    A derived column is one that no row breaks: `tell_apart` says which rows have the same cell there, by a number.
+    `columns`: the trained ones that it reads; `ranges`: of those that are numbers, which the encoded table has as 0 to
+    1; `numbers`: the constants it compares columns with; `opaque`: the columns in anything but comparisons, for which
+    the two ends of an interval do not represent what lies between. `break_rows` says which of (n,) made-up rows break
+    it. If it `drops` rows, there are fewer than the public n; only a release may say how many.
+    A derived column is a rule that no row breaks: `tell_apart` numbers its cells, equal ones alike.
     """
 
     columns: tuple[str, ...]
@@ -120,7 +120,7 @@ class RowRule:
 
 
 def choose_number_type(spans: Sequence[Span]) -> np.dtype[Any]:
-    """The type that carries a table's numbers: of each, the nearest of its levels is the one that was meant.
+    """The type of a table's numbers, exact enough for the nearest level to be the right one.
 
     Privacy: reads public facts only.
     """

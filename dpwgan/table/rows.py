@@ -1,9 +1,8 @@
 """The encoded rows of a run, wherever they lie: a method asks for sums over all of them, by the name of a task.
 
-Rows in memory and rows on disk are one table here, whose arrays may be mapped from files and are read a block at a
-time (`dpwgan.table.storage`). Rows that several workers have between them are summed where they lie: the chief asks for
-a task by its name, everybody does it, and the answers are added up.
-Privacy: sums are exact, and for the chief alone to put noise on; a task is asked for after it was charged.
+Arrays may be mapped from files, and are then read in blocks (`dpwgan.table.storage`). If workers share the rows, the
+chief asks for a task by its name, each does it on its own rows, and the answers are added up.
+Privacy: sums are exact, and the chief adds the noise; a task is asked for after it was charged.
 """
 
 import itertools
@@ -25,34 +24,34 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True, eq=False)
 class Sum(Generic[Own]):
-    """A named sum over rows: made of a process's own rows, an argument of JSON and an array.
+    """A named sum over rows: a function of a process's own rows, a JSON argument and an array.
 
-    Privacy: `compute` gives an exact sum, to which each row adds a part of its own.
+    Privacy: `compute` gives an exact sum over rows.
     """
 
     name: str
     compute: Callable[[Own, Any, Floats], Floats]
 
     def __post_init__(self) -> None:
-        """Lets other workers find it by its name, as soon as they import what asks for it."""
+        """Registers it under its name, for other workers."""
         _SUMS[self.name] = self
 
 
 @dataclass(frozen=True, eq=False)
 class Derivation(Generic[Own, Made]):
-    """A named way of writing rows otherwise, row by row: of own rows, an argument of JSON and what is `Beside` them."""
+    """A named row-wise conversion: a function of own rows, a JSON argument and what is `Beside` them."""
 
     name: str
     make: Callable[[Own, Any, "Beside"], Made]
 
     def __post_init__(self) -> None:
-        """Lets other workers find it by its name, as `Sum` does."""
+        """Registers it under its name, for other workers."""
         _DERIVATIONS[self.name] = self
 
 
 @dataclass(frozen=True, kw_only=True)
 class Beside:
-    """What a process has beside its own rows: its ledger, and whose each row is where whole units are sampled."""
+    """What a process has beside its own rows: its ledger, and the units of rows if whole units are sampled."""
 
     ledger: Ledger | None = None
     units: Units | None = None
@@ -64,9 +63,9 @@ _NOTHING = np.zeros(0)
 
 
 class Rows(Generic[Own]):
-    """Rows, of which `own` are here: all of them, in memory or on disk, or with a team this worker's, the chief.
+    """All rows, of which `own` are here: all, in memory or on disk, or if a team shares them, the chief's.
 
-    `records` is the public number of all rows: null records may have been left out.
+    `records`: the public number of all rows; null records may have been left out.
     """
 
     def __init__(
@@ -80,9 +79,9 @@ class Rows(Generic[Own]):
         places: Iterator[int] | None = None,
         units: Units | None = None,
     ) -> None:
-        """`place`: under which number all workers hold these rows; `places`: the numbers that are left.
+        """`place`: the number of these rows on all workers; `places`: the free numbers.
 
-        `units`: whose each row is, for who is to sample whole units.
+        `units`: of the rows, for whoever samples whole units.
         """
         self.own, self.records, self.units = own, records, units
         self._ledger, self._team, self._place = ledger, team, place
@@ -90,7 +89,7 @@ class Rows(Generic[Own]):
 
     @property
     def shared(self) -> bool:
-        """Whether other workers have rows too; they `serve` them."""
+        """Whether other workers have rows too, which they `serve`."""
         return self._team is not None
 
     def sum(self, task: Sum[Own], *, argument: Any = None, array: Floats = _NOTHING) -> Floats:
@@ -105,7 +104,7 @@ class Rows(Generic[Own]):
         )
 
     def derive(self, derivation: Derivation[Own, Made], argument: Any = None) -> "Rows[Made]":
-        """Writes all rows otherwise, where they lie; workers keep them under the next number.
+        """Converts all rows where they lie; workers keep the result under the next number.
 
         Raises: ResourceError if a worker is lost.
         """
@@ -125,10 +124,10 @@ class Rows(Generic[Own]):
 
 
 def serve(own: Any, *, team: Team, ledger: Ledger, units: Units | None = None) -> None:
-    """Does to a worker's own rows what the chief asks for, until it dismisses this worker.
+    """Does the chief's tasks on a worker's own rows, until it dismisses this worker.
 
     Privacy: what the chief charges is charged here as well, before rows are read, against this worker's own plan.
-    Raises: as `Team.serve`; DpwganError, an internal error, if the chief asks for what nobody has heard of.
+    Raises: as `Team.serve`; DpwganError, an internal error, for an unknown task.
     """
     held, beside = {0: own}, Beside(ledger=ledger, units=units)
 

@@ -1,7 +1,7 @@
-"""Where large arrays of rows lie: in memory, or mapped from a file that has no name.
+"""Large arrays of rows: in memory, or mapped from a file that has no name.
 
-A file on disk lies in the folder that TMPDIR names (else the system's own). It loses its name before the first byte is
-written, and no other user can open it: when the process ends, by whatever cause, the system gives its blocks back.
+A file lies in the folder that TMPDIR names (else the system's own). It loses its name before the first byte is written,
+and no other user can open it: however the process ends, the system frees its blocks.
 """
 
 import mmap
@@ -16,13 +16,13 @@ from dpwgan.array_types import AnyArray, Flags
 from dpwgan.errors import TransferError
 
 CHUNK_RECORDS = 1 << 16
-"""How many rows are looked at together by what goes over a whole table."""
+"""Rows of a chunk, for loops over a whole table."""
 
 
 def allocate(shape: tuple[int, int], dtype: npt.DTypeLike, *, on_disk: bool) -> AnyArray:
-    """Makes an array for rows; what it holds at first is nobody's.
+    """Makes an uninitialised array for rows.
 
-    Raises: TransferError if the disk has no room for it, so that none is missing later on.
+    Raises: TransferError if the disk has no room for all of it.
     """
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
     if not on_disk or size == 0:
@@ -45,12 +45,12 @@ def is_on_disk(array: AnyArray) -> bool:
 
 
 def allocate_beside(array: AnyArray, shape: tuple[int, int], dtype: npt.DTypeLike) -> AnyArray:
-    """Makes an array where another one lies. Raises: as `allocate`."""
+    """Makes an array in memory or on disk, as another one is. Raises: as `allocate`."""
     return allocate(shape, dtype, on_disk=is_on_disk(array))
 
 
 def let_go(*arrays: AnyArray) -> None:
-    """Takes what was read or written of mapped arrays out of this process's memory; the file keeps it."""
+    """Drops the pages of mapped arrays from this process's memory; the file keeps them."""
     for array in arrays:
         mapping = _find_mapping(array)
         if mapping is not None:
@@ -58,7 +58,7 @@ def let_go(*arrays: AnyArray) -> None:
 
 
 def move_up(array: AnyArray, kept: Flags) -> AnyArray:
-    """Moves the rows that are kept to the front, where they lie. Shapes: (n, k), (n,) to the first (m, k)."""
+    """Moves the rows that are kept to the front, in place. Shapes: (n, k), (n,) to the first (m, k)."""
     end = 0
     for rows in cut(len(array)):
         chosen = array[rows][kept[rows]]

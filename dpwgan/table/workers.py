@@ -1,11 +1,11 @@
-"""Several workers that share one table: one leads, the others count or sum over their own rows when they are asked to.
+"""Several workers that share one table: the chief leads, the others sum over their own rows when asked.
 
-The chief, of rank 0, draws all noise, makes all choices and fits the generator, as if it were alone. What it needs of
-rows it asks of everybody: a task by its name, with what it takes to do it; each worker answers with a sum over its
-own rows, and all answers are added up. So each random number of a release is drawn once, by one worker.
+The chief, of rank 0, draws all noise, makes all choices and fits the generator, as if it were alone. To read rows it
+sends a task's name and arguments; each worker computes a sum over its own rows, and all are added up. So each random
+number of a release is drawn once, by one worker.
 
-Privacy: the sums that travel are exact, and every worker sees them. Workers trust each other and the network between
-them, as the parts of one curator do; docs/scale.md says what that asks of an operator.
+Privacy: these sums are exact, and every worker sees them. Workers trust each other and the network between them, as
+parts of one curator; docs/scale.md says what that asks of an operator.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from dpwgan.array_types import Floats
 from dpwgan.errors import DpwganError, UsageError
 
 Task = Callable[[str, Any, Floats], Floats | None]
-"""What a worker does when asked: a task's name, an argument of JSON and an array in, a sum over its own rows out."""
+"""What a worker does when asked: from a task's name, a JSON argument and an array to a sum over its own rows."""
 
 _DISMISSED = ""
 
@@ -29,25 +29,25 @@ class Workers(Protocol):
 
     @property
     def rank(self) -> int:
-        """Which of them this process is; the chief is 0."""
+        """The number of this process; the chief's is 0."""
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """The number of workers."""
 
     @property
     def broken(self) -> bool:
-        """Whether a worker was lost, or an addition did not come to its end: then nothing more can be added."""
+        """Whether a worker was lost, or an addition broke off: then nothing more can be added."""
 
     def add(self, values: Floats) -> Floats:
-        """Adds up an array over all workers, which call this together. Shapes: (k,), the same k everywhere.
+        """Sums an array over all workers, which call this together. Shapes: (k,), the same k everywhere.
 
         Raises: ResourceError if a worker is lost.
         """
 
 
 class Team:
-    """The workers of one run, and which of how many this is: the chief asks and dismisses, the others serve."""
+    """The workers of one run, from the side of this one: the chief asks and dismisses, the others serve."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers, self.rank, self.size = workers, workers.rank, workers.size
@@ -60,7 +60,7 @@ class Team:
         return self.rank == 0
 
     def get_rows(self, records: int) -> tuple[int, int]:
-        """The first and the last but one of this worker's rows: an equal part of all, in a row.
+        """The begin and end of this worker's rows: an equal, contiguous part.
 
         Privacy: every row belongs to exactly one worker, so that it moves one worker's sum only.
         """
@@ -81,7 +81,7 @@ class Team:
             raise UsageError(f"the workers do not agree on {' and '.join(differing)}: give all of them the same")
 
     def check_ready(self, exit_code: int = 0) -> None:
-        """Goes on if all workers are ready: none has an exit code but 0.
+        """Waits for all workers to be ready, that is, with exit code 0.
 
         Raises: LostPeerError, on all, with the exit code of the first that failed.
         """
@@ -93,7 +93,7 @@ class Team:
             raise LostPeerError(f"worker {rank} failed; its own log says why", exit_code=int(codes[rank]))
 
     def share(self, document: Any) -> Any:
-        """Tells all workers what the chief hands in, a document of JSON; what the others hand in is not looked at."""
+        """Sends the chief's JSON document to all workers; what the others pass is ignored."""
         if self.leads:
             self._say(document, np.zeros(0))
             return document
@@ -102,7 +102,7 @@ class Team:
     # --------------------------------------------------------------------------------------------------------- chief
 
     def follow(self, get_charged: Callable[[], Mapping[str, int]]) -> None:
-        """From now on each question carries what the chief's ledger was charged with, label by label."""
+        """Has each task carry the charges of the chief's ledger, by label, from now on."""
         self._get_charged = get_charged
 
     def add_up(
@@ -118,11 +118,11 @@ class Team:
         return self._workers.add(np.asarray(result, np.float64).ravel()).reshape(result.shape)
 
     def tell(self, task: str, *, argument: Any = None) -> None:
-        """Has all others do a task that gives nothing back. For the chief."""
+        """Has all others do a task without a result. For the chief."""
         self._ask(task, argument, np.zeros(0))
 
     def dismiss(self, exit_code: int = 0) -> None:
-        """Tells the others that the run is over, and how it ended; does nothing where they cannot be told any more."""
+        """Tells the others that the run is over, and how it ended, if they can still be reached."""
         if not (self._dismissed or self._workers.broken):
             self._dismissed = True
             self._say({"task": _DISMISSED, "exit_code": exit_code}, np.zeros(0))
@@ -138,12 +138,12 @@ class Team:
     # --------------------------------------------------------------------------------------------------- all the others
 
     def serve(self, do: Task, *, charge: Callable[[str, int], None], charged: Mapping[str, int]) -> None:
-        """Does what the chief asks for until it dismisses this worker.
+        """Does the chief's tasks until it dismisses this worker.
 
-        `do` gives None where nothing is asked back.
-        `charged`: what both ledgers hold already, label by label, where the run goes on after it was killed.
-        Privacy: what the chief has charged since the last question is charged here first, against what this worker
-          reserved by its own plan.
+        `do` gives None for tasks without a result.
+        `charged`: what both ledgers hold already, by label, if the run was killed and goes on.
+        Privacy: what the chief has charged since the last task is charged here first, against what this worker reserved
+          by its own plan.
         Raises: PrivacyError from `charge`; DpwganError with the chief's exit code if the chief failed; ResourceError if
           a worker is lost.
         """
@@ -169,7 +169,7 @@ class Team:
 
 
 class LostPeerError(DpwganError):
-    """Another worker failed, with an exit code that is everybody's."""
+    """Another worker failed, with the exit code for all."""
 
     def __init__(self, sentence: str, *, exit_code: int) -> None:
         super().__init__(sentence)

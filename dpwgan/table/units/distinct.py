@@ -1,10 +1,10 @@
-"""Rows of units change places until no two of one unit are alike in the columns that tell its rows apart.
+"""Swaps rows between units until no two rows of one unit are alike in its unique columns.
 
-Rows by themselves know of no unit: of twelve months drawn for a household some come twice. In each turn every row that
-is like another one of its unit may change places with a row near by, further away from turn to turn, and does where
-fewer are alike for it: what units share, and lie in the order of, often says which keys their rows have. In the end the
-rows of one key lie in their old order in the places that this key has: which keys each unit has was all that had to be
-found, and so its rows come from next to where they were.
+Rows are drawn without regard to units: of twelve months drawn for a household some come twice. In each turn every row
+that equals another one of its unit may swap with a row near by, ever further away, and does if that leaves fewer alike:
+units lie in the order of their shared columns, which often determine the keys of their rows. In the end the rows of
+each key are put in their old order into the places of that key: only the keys of units had to be found, and so rows
+stay close to where they were.
 Privacy: post-processing of releases.
 """
 
@@ -13,12 +13,12 @@ import numpy as np
 from dpwgan.array_types import AnyIntegers, Flags, Integers, Integers32
 
 _MOST_TURNS = 200
-# So many rows to both sides are near by at first, and twice as many each time after so many turns.
+# Reach to both sides at first, doubled after every so many turns.
 _NEAR, _TURNS = 32, 4
 
 
 def find_alike(keys: AnyIntegers, units: AnyIntegers, *, rng: np.random.Generator | None = None) -> Flags:
-    """Which rows have the key of another row of their unit, but for one of each such key, by chance if `rng` is given.
+    """Which rows repeat a key of their unit: all but one of each key, the first or, with `rng`, a random one.
 
     Shapes: (n,) keys, (n,) units.
     """
@@ -30,9 +30,9 @@ def find_alike(keys: AnyIntegers, units: AnyIntegers, *, rng: np.random.Generato
 
 
 def tell_apart(keys: Integers, units: Integers, kinds: Integers32, *, rng: np.random.Generator) -> Integers:
-    """Which row each place of units takes, one of its kind, so that few units or none have a key twice.
+    """The row that each place of units takes, of the place's kind, such that few units or none repeat a key.
 
-    Where keys are as few as places of a unit, some units always do: those that others left no better rows.
+    If keys are as few as places of a unit, some units always do.
     Shapes: (n,) keys from 0 up, units and kinds, to (n,).
     """
     rows, width = np.arange(len(keys)), int(keys.max()) + 1
@@ -44,7 +44,7 @@ def tell_apart(keys: Integers, units: Integers, kinds: Integers32, *, rng: np.ra
         places = np.flatnonzero(alike)
         if not len(places):
             break
-        # By turns with any row, and with those that are themselves alike, as what one unit has twice others lack.
+        # In turn with any row, and with rows that repeat keys themselves, as what one unit has twice others lack.
         pool = by_kind if turn % 2 else by_kind[alike[by_kind]]
         others = draw_near(pool, of_kinds, places, reach=_NEAR << turn // _TURNS, rng=rng)
         cells = np.sort(units * width + own)
@@ -56,7 +56,7 @@ def tell_apart(keys: Integers, units: Integers, kinds: Integers32, *, rng: np.ra
         more = 0 + (count(units[others], own[places]) > 0) + (count(units[places], own[others]) > 0)
         fewer = 1 + (count(units[others], own[others]) > 1)
         fine = np.flatnonzero((units[others] != units[places]) & (more < fewer))
-        # One exchange a turn for each key of a unit: what is counted holds for it alone.
+        # One swap a turn for each key of a unit, as counts hold for one alone.
         pairs = np.stack([places[fine], others[fine]])[:, rng.permutation(len(fine))]
         asked = units[pairs][:, None] * width + own[pairs][None]
         _, firsts = np.unique(asked.reshape(4, -1).T, return_index=True)
@@ -71,7 +71,7 @@ def tell_apart(keys: Integers, units: Integers, kinds: Integers32, *, rng: np.ra
 def draw_near(
     pool: Integers, of_kinds: Integers, places: Integers, *, reach: int, rng: np.random.Generator
 ) -> Integers:
-    """For each place one of its kind within reach, out of a pool that holds it and is sorted by kinds, then places.
+    """For each place a random one of its kind within reach, from a pool that holds it, sorted by kinds, then places.
 
     Shapes: `of_kinds` (n,), the kind of each place times n; (k,) places to (k,).
     """

@@ -17,19 +17,18 @@ from dpwgan.table.schema import CategoricalColumn, Column, HigherColumn, Numeric
 from dpwgan.table.source import SourceTable
 from dpwgan.table.units.units import Units
 
-# Kinds of rows up to which pairs of them are told apart.
+# The most kinds of rows whose pairs are counted separately.
 _MOST_KINDS = 4
-# Combinations of cells up to which it is looked which forms a rule forbids.
+# The most combinations of cells for which a rule's forbidden forms are found.
 _MOST_COMBINATIONS = 1 << 18
-# How often shares are fitted, and a share that is next to none.
+# Iterations of the fit, and a negligible share.
 _FITS, _TINY = 500, 1e-9
 
 
 def list_forms(schema: Schema) -> Integers:
-    """The forms of a unit: how many rows of each kind it may have, from 1 in all to as many as it keeps.
+    """The forms of a unit: its possible numbers of rows of each kind, from 1 in all to the most it keeps.
 
-    None has more rows of a kind, or fewer, than the specs say a unit has. All rows are of one kind where no column says
-    of which. Shapes: (forms, kinds).
+    They respect the specs' bounds for each kind. Without a column of kinds there is one. Shapes: (forms, kinds).
     """
     column, unit = _find_kind(schema), schema.unit
     most = 0 if unit is None else unit.max_rows
@@ -44,10 +43,10 @@ def list_forms(schema: Schema) -> Integers:
 
 
 def find_possible(schema: Schema) -> Flags:
-    """Which forms go with some cells of the unit's own columns, by each rule that reads these and the kind.
+    """Which forms are possible with some cells of the unit's own columns, by each rule on these and the kind.
 
-    Nor has a unit more rows than its unique columns, where all list their cells, can tell apart.
-    Shapes: (forms,). Privacy: public facts, and lists of cells that were released, alone.
+    A unit has no more rows than its unique columns have combinations, if all list their cells.
+    Shapes: (forms,). Privacy: of public facts and released lists of cells alone.
     """
     forms, kind = list_forms(schema), _find_kind(schema)
     possible: Flags = forms.sum(axis=1) <= _count_different(schema)
@@ -68,14 +67,14 @@ def find_possible(schema: Schema) -> Flags:
 
 
 def _count_different(schema: Schema) -> float:
-    """How many rows of a unit can differ in its unique columns, where the lists of their cells tell it."""
+    """The number of combinations of the unique columns' cells, if all are listed; else infinite."""
     columns = [] if schema.unit is None else [schema.by_name[name] for name in schema.unit.unique]
     listed = [len(column.tokens) for column in columns if isinstance(column, CategoricalColumn)]
     return math.prod(listed) if columns and len(listed) == len(columns) else math.inf
 
 
 def _list_cells(column: Column) -> list[str]:
-    """All legal cells of a column, or none if they are many or not known."""
+    """All legal cells of a column; empty if they are many or not known."""
     if isinstance(column, CategoricalColumn):
         return list(column.tokens)
     if not isinstance(column, NumericColumn) or isinstance(column, HigherColumn):
@@ -87,10 +86,10 @@ def _list_cells(column: Column) -> list[str]:
 
 
 def fit_shares(forms: Integers, shares: Floats, *, sizes: Floats, kinds: Floats) -> Floats:
-    """The shares of units of each form, changed as little as will do to go with rows.
+    """The shares of units of each form, changed as little as possible to fit the rows.
 
-    Noise on many forms adds up. So rows of each kind are as many as rows by themselves have it, which are what units
-    are made of, and units of each size the mean of what forms and what rows say.
+    Noise on many forms adds up. So the numbers of rows of each kind are those of the drawn rows, which units are made
+    of, and the shares of units by size are the mean of what forms and rows say.
     Shapes: (forms, kinds), (forms,); numbers of rows by the size of their unit (sizes,) and by their kind (kinds,), to
       (forms,), of which the sum is 1.
     Source: Deming and Stephan 1940; Darroch and Ratcliff 1972 (generalized iterative scaling).
@@ -109,7 +108,7 @@ def fit_shares(forms: Integers, shares: Floats, *, sizes: Floats, kinds: Floats)
 
 
 def read_kinds(frame: pl.DataFrame, schema: Schema) -> Integers32:
-    """Of which kind each row of cells is. Shapes: (n,)."""
+    """The kind of each row of cells. Shapes: (n,)."""
     column = _find_kind(schema)
     if column is None:
         return np.zeros(frame.height, np.int32)
@@ -117,13 +116,13 @@ def read_kinds(frame: pl.DataFrame, schema: Schema) -> Integers32:
 
 
 def count_kinds(schema: Schema) -> int:
-    """How many kinds of rows are told apart where pairs of rows of a unit are counted."""
+    """Number of kinds that counts of pairs of rows distinguish."""
     column = _find_kind(schema)
     return 1 if column is None or len(column.tokens) > _MOST_KINDS else len(column.tokens)
 
 
 def count_forms(table: SourceTable, units: Units, encoder: TableEncoder) -> Integers:
-    """How many units are of each form: have so many rows of each kind that no rule drops. Shapes: (forms,).
+    """Counts units by form: by their rows of each kind that no rule drops. Shapes: (forms,).
 
     Privacy: a unit is in one cell, or, with no row left or of a form that is none, in none. One that is taken out
       leaves it; one with other rows, or of another number of them, moves to another. Rows that end the run, for a cell

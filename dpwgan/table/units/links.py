@@ -1,12 +1,12 @@
-"""Rows of units change places until those of one unit hang together as rows of the table's units do.
+"""Swaps rows between units until the rows of one unit depend on each other as in the table.
 
-A linked column has its cells in a few groups. Of pairs of rows of one unit it is known how often the later one has each
-group after each, or, where groups have an order, how far up or down it lies. Rows that may stand for each other are
-paired by chance and change places by their odds: by what the pairs weigh that they then have in their units. A pair
-weighs more as long as there are too few of it. How many rows of each kind a unit has stays so.
-A moment is seldom there twice among rows side by side: of rows that should have one of their unit's, as lines of one
-visit have its day, some take it.
-Privacy: `count_links` reads what it is given, and what it gives is not released; all else is post-processing.
+The cells of a linked column are in a few groups. It is known, from a release, how often the later of two rows of a
+unit has each group after each, or, if groups have an order, how far up or down it lies. Exchangeable rows are paired at
+random and swapped with Metropolis odds, by the weights of the pairs that they then form in their units. A pair's weight
+grows as long as there are too few of it. Each unit keeps its number of rows of each kind.
+Rows drawn independently hardly ever share a moment: so some rows take that of another row of their unit, as the lines
+of one visit have its day.
+Privacy: the result of `count_links` is not released; all else is post-processing.
 Source: Metropolis et al. 1953 (exchanges by their odds); Deming and Stephan 1940 (weights that meet given sums).
 """
 
@@ -23,9 +23,9 @@ from dpwgan.table.calendar import CalendarColumn
 from dpwgan.table.schema import Schema
 
 CountBroken = Callable[[Integers, Integers, Integers], Integers]
-"""How many rows of some units break a rule: of the row in each place, the size of each unit, and which units."""
+"""How many rows of some units break a rule: from the row in each place, the size of each unit, and which units."""
 Bounds = tuple[float, ...] | tuple[str, ...]
-"""Of values in an order where groups begin, but for the first; of others the most frequent ones."""
+"""For ordered values where groups begin, without the first; for others the most frequent ones."""
 
 # So many of a list of cells are told from each other, the most frequent ones, times how many kinds of rows are.
 _MOST_LISTED = 1_000
@@ -51,7 +51,7 @@ _NEAR = 256
 
 @dataclass(frozen=True, kw_only=True)
 class PairCells:
-    """Into which cell of a count a pair of rows of one unit falls, by the groups of their values in one column.
+    """The cells that pairs of rows of one unit are counted in, by the groups of their values in one column.
 
     Group 0 is that of missing values, the others are cut off by the bounds; each of the `kinds` has groups of its own.
     Where bounds have an order, the cell says how many groups the later row lies above the earlier one: exactly, or with
@@ -66,7 +66,7 @@ class PairCells:
 
     @property
     def groups(self) -> int:
-        """How many groups each kind has."""
+        """Number of groups of each kind."""
         return len(self.bounds) + 2
 
     @property
@@ -81,17 +81,17 @@ class PairCells:
 
     @property
     def wide(self) -> float:
-        """How many moments a group has, of which two may be equal: days, or for times microseconds."""
+        """Number of moments in a group: days, or for times microseconds."""
         return self.bounds[1] - self.bounds[0] if len(self.bounds) > 1 else 1.0  # type: ignore[operator]
 
     @property
     def of_kinds(self) -> int:
-        """How many cells there are for two kinds; of moments the last is for equal ones."""
+        """Number of cells for two kinds; of moments the last is for equal ones."""
         return 2 * self.same_group + self.of_moments if self.has_order else (self.told + 2) ** 2 + 1
 
     @property
     def same_group(self) -> int:
-        """Of the cells for two kinds that of rows in the same group, where groups have an order."""
+        """The cell of rows in the same group, among those for two kinds, if groups have an order."""
         return int(self._gaps[-2] + 2)
 
     @cached_property
@@ -106,12 +106,12 @@ class PairCells:
 
     @property
     def nearest(self) -> int:
-        """How many groups side by side are alike for a row that looks for one nearer to others."""
+        """Number of neighbouring groups that are taken for one when a row looks for others near it."""
         return -(-self.groups // _MOST_ALIKE) if self.has_order else 1
 
     @property
     def count(self) -> int:
-        """How many cells there are in all, one pair of kinds after the other."""
+        """Number of cells of all pairs of kinds."""
         return self.kinds**2 * self.of_kinds
 
     @cached_property
@@ -143,7 +143,7 @@ class PairCells:
 
 
 def choose_cells(values: pl.Series, *, most: int, ordered: bool, kinds: int) -> PairCells:
-    """Cells by values that are there: of `most` groups as large as each other, or with the most frequent ones told."""
+    """Cells from values that are there: `most` quantile groups, or the most frequent values."""
     values = values.drop_nulls()
     if not ordered:
         often = values.cast(pl.String).alias("cell").value_counts(name="times").sort(["times", "cell"], descending=True)
@@ -157,7 +157,7 @@ def choose_cells(values: pl.Series, *, most: int, ordered: bool, kinds: int) -> 
 
 
 def choose_days(values: pl.Series, *, kinds: int) -> PairCells:
-    """Cells of moments by values that are there: groups of as many days each, gaps by halves of powers of two."""
+    """Cells of moments from values that are there: groups of equally many days, gaps by halves of powers of two."""
     days = _to_numbers(values.drop_nulls())
     low, high = (float(days.min()), float(days.max())) if len(days) else (0.0, 0.0)
     step = max(1.0, math.ceil((high - low) * kinds / _MOST_DAYS))
@@ -165,7 +165,7 @@ def choose_days(values: pl.Series, *, kinds: int) -> PairCells:
 
 
 def list_order(schema: Schema) -> list[str]:
-    """The columns in whose order rows of a unit are, but for kinds: its unique ones, else moments that are linked."""
+    """The columns that rows of a unit are sorted by, after kinds: its unique ones, else linked moments."""
     unit = schema.unit
     if unit is None:
         return []
@@ -173,7 +173,7 @@ def list_order(schema: Schema) -> list[str]:
 
 
 def put_in_order(of_units: Integers, kinds: Integers32, by: Sequence[pl.Series]) -> Integers:
-    """The rows, unit after unit, in each by their kind and then by the columns of `list_order`. Shapes: (n,)."""
+    """The rows sorted by unit, kind and the columns of `list_order`. Shapes: (n,)."""
     told = pl.DataFrame([of_units, kinds, *by])
     by_order = pl.arg_sort_by(told.columns, nulls_last=True, maintain_order=True)
     order: Integers = told.select(by_order).to_series().to_numpy()
@@ -181,7 +181,7 @@ def put_in_order(of_units: Integers, kinds: Integers32, by: Sequence[pl.Series])
 
 
 def list_rows(sizes: Integers, units: Integers) -> Integers:
-    """The rows of some units, one unit after the other, where units of these sizes lie one after the other."""
+    """The rows of some units, where all units, of these sizes, lie one after the other."""
     starts, own = np.cumsum(sizes) - sizes, sizes[units]
     rows: Integers = np.repeat(starts[units] - (np.cumsum(own) - own), own) + np.arange(int(own.sum()))
     return rows
@@ -196,12 +196,12 @@ def _find_equal(values: pl.Series, earlier: Integers, later: Integers) -> Flags:
 def count_links(
     values: pl.Series, groups: Integers, of_units: Integers, coins: Floats, *, cells: PairCells
 ) -> Integers:
-    """How many pairs of rows fall into each cell: each row with one of those before it in its unit, chosen by a coin.
+    """Counts pairs of rows by cell: each row with one of those before it in its unit, chosen by a coin.
 
-    Rows lie unit after unit, in their order. Shapes: (n,) each, to (cells,); coins in [0, 1).
-    Privacy: each row that has one before it adds 1 to one count, whatever order they are in. So a unit of K rows adds
-      K - 1 in all: taken out it moves the counts by less than K in L2, and with other rows by less than sqrt(2) K.
-      Coins are no matter of cells.
+    Rows are sorted by unit, in their order. Shapes: (n,) each, to (cells,); coins in [0, 1).
+    Privacy: each row with one before it adds 1 to one count, whatever their order. So a unit of K rows adds K - 1 in
+      all: zeroed out it moves the counts by less than K in L2, and replaced by less than sqrt(2) K. Coins do not depend
+      on cells.
     """
     earlier, later = _Seats(of_units).pair_rows(coins)
     found = cells.table[groups[earlier], groups[later]]
@@ -220,10 +220,10 @@ def choose_repeats(
     cells: PairCells,
     rng: np.random.Generator,
 ) -> Integers:
-    """Whose moment each row takes, so that as many pairs of a unit have equal ones as should: its own, or another's.
+    """The row whose moment each row takes, its own or another's, such that as many pairs of a unit are equal as should.
 
-    Rows lie unit after unit, in their order; each is as likely to give as to take, so that moments come up as often as
-    they did. `shares`: of each cell among all of the same kinds.
+    Rows are sorted by unit, in their order; each is as likely to give as to take, so that moments keep their shares.
+    `shares`: of each cell among all of the same kinds.
     Shapes: (n,) each but shares, (cells,), to (n,).
     """
     taken, seats, has_moment = np.arange(len(of_units)), _Seats(of_units), values.is_not_null().to_numpy()
@@ -260,12 +260,12 @@ def link_rows(
     count_broken: CountBroken | None = None,
     rng: np.random.Generator,
 ) -> Integers:
-    """Which row each place takes so that pairs of rows fall into cells as they should, and few rows break a rule.
+    """The row that each place takes, such that pairs of rows fall into cells as they should, and few rows break a rule.
 
-    Of each column its cells, the group of each row, and the share of each cell among all of the same kinds. Rows lie
-    unit after unit, in an order that stays: rows change places with those that are `alike`, and so that `keys` go on
-    rising among these where there are any. `near`: whether rows are to stay near by. With `count_broken` no exchange is
-    made after which more rows break a rule, and each after which fewer do.
+    `columns`: by column its cells, the group of each row, and the share of each cell among all of the same kinds. Rows
+    are sorted by unit, in an order that stays: rows swap with those that are `alike`, and only if `keys`, if any, stay
+    rising among these. `near`: whether rows are to stay near by. With `count_broken` no swap after which more rows
+    break a rule is made, and every one after which fewer do.
     Shapes: (n,) each but shares, (cells,), to (n,).
     """
     seats = _Seats(of_units)
@@ -285,7 +285,7 @@ def link_rows(
             error = int(broken.sum()), sum(own.set_right(rows) for own in weights)
             if error < best:
                 best, found = error, rows.copy()
-        # By a wish for rows of one kind in every second turn: these are met more often where all look in one place.
+        # Every second turn pairs rows by a wished-for group: more wishes are met if all use one column.
         by = weights[turn // 2 % len(weights)].whichever_kind[rows] if turn % 2 else None
         coins = rng.random(len(blocks)) if by is None else rng.random(len(blocks))[blocks]
         first, second, of_first, of_second = seats.draw_pairs(alike, by, coins, rng=rng)
@@ -306,7 +306,7 @@ def link_rows(
 
 
 def count_turns(rows_of_a_unit: float, *, of_moments: bool) -> int:
-    """How many turns there are for units of so many rows on the average."""
+    """The number of turns, for units of so many rows on average."""
     times = min(max(1.0, rows_of_a_unit / _ROWS_OF_TURNS), _MOST_TIMES)
     return round(times * TURNS * (_TIMES_OF_MOMENTS if of_moments else 1))
 
@@ -322,9 +322,9 @@ def _keep_rules(
     seats: "_Seats",
     count_broken: CountBroken,
 ) -> Flags:
-    """Which exchanges are made: of those taken the ones that break no more rules, and all that break fewer.
+    """Which swaps are made: of those taken the ones that break no more rules, and all that break fewer.
 
-    How many rows of each unit are `broken` is set right. Shapes: (n,) rows, (m,) each but units, (2, m), and broken.
+    Updates `broken`, the count of each unit. Shapes: (n,) rows, (m,) each but units, (2, m), and broken.
     """
     before = broken[units].sum(axis=0)
     asked = np.flatnonzero((before > 0) | taken)
@@ -340,7 +340,7 @@ def _keep_rules(
 
 
 class _Seats:
-    """The places of units, each by where its unit begins and how many of it lie before."""
+    """The places of units: where each unit begins, and the position of each place in its unit."""
 
     def __init__(self, of_units: Integers) -> None:
         self.firsts = np.flatnonzero(np.append(True, of_units[1:] != of_units[:-1])[: len(of_units)])
@@ -349,18 +349,18 @@ class _Seats:
 
     @cached_property
     def column(self) -> Integers:
-        """How many places of a unit may lie before one."""
+        """The possible positions in a unit."""
         return np.arange(int(self.sizes.max(initial=0)))
 
     @cached_property
     def places(self) -> Integers:
-        """The places of each unit; behind the last one its first stands again. Shapes: (units, most)."""
+        """The places of each unit, padded with its first. Shapes: (units, most)."""
         places: Integers = self.firsts[:, np.newaxis] + self.column * (self.column < self.sizes[:, np.newaxis])
         return places
 
     @cached_property
     def shares_of(self) -> Floats:
-        """Among how many the pair of two places is shared, by the size of their unit. Shapes: (sizes, most, most)."""
+        """What the weight of a pair of places is divided by, by unit size. Shapes: (sizes, most, most)."""
         later = np.maximum(self.column, self.column[:, np.newaxis]).astype(np.float64)
         later[self.column, self.column] = np.inf
         sizes = np.arange(len(self.column) + 1)[:, np.newaxis, np.newaxis]
@@ -368,17 +368,17 @@ class _Seats:
         return shares
 
     def pair_rows(self, coins: Floats) -> tuple[Integers, Integers]:
-        """Rows that have some before them in their unit, each behind the one of those that its coin chooses."""
+        """Pairs of rows: each row with one of those before it in its unit, which its coin chooses."""
         later = np.flatnonzero(self.in_unit)
         return later - 1 - (coins[later] * self.in_unit[later]).astype(np.int64), later
 
     def draw_pairs(
         self, alike: Integers, groups: Integers | None, coins: Floats, *, rng: np.random.Generator
     ) -> tuple[Integers, Integers, Integers, Integers]:
-        """One place of each unit, in pairs that are alike, each place once; and the units that both are of.
+        """Disjoint pairs of places that are alike, at most one place of each unit; and the units of both.
 
-        Which place of its unit it is says a coin in [0, 1). With `groups`, of each place, one of a pair is of the group
-        of another place of the other one's unit.
+        A coin in [0, 1) chooses the place in its unit. With `groups`, of each place, one of a pair is of the group of
+        another place in the other one's unit.
         """
         units = len(self.firsts)
         drawn = self.firsts + (coins * self.sizes).astype(np.int64)
@@ -388,7 +388,7 @@ class _Seats:
             steps = 1 + (rng.random(units) * (self.sizes - 1)).astype(np.int64)
             others = self.firsts + (drawn - self.firsts + steps) % self.sizes
             keys = keys * (groups.max() + 1) + groups[np.where(wishes, others, drawn)]
-        # By keys, and by chance among equal ones: in one number, as sorting by two takes seven times as long.
+        # By keys, and at random among equal ones: in one number, as sorting by two takes seven times as long.
         bits = 62 - int(keys.max(initial=0)).bit_length()
         order = np.argsort((keys << bits) + (rng.random(units) * 2.0**bits).astype(np.int64))
         first, second = order[: units // 2 * 2 : 2], order[1::2]
@@ -399,7 +399,7 @@ class _Seats:
         return drawn[first], drawn[second], first, second
 
     def keeps_order(self, keys: Integers, alike: Integers, places: Integers, others: Integers) -> Flags:
-        """Whether keys go on rising in their unit when places have these others. Shapes: (n,), (m,) to (m,)."""
+        """Whether keys still rise in their unit if places get these others. Shapes: (n,), (m,) to (m,)."""
         before, after = np.maximum(places - 1, 0), np.minimum(places + 1, len(keys) - 1)
         is_first = (self.in_unit[places] == 0) | (alike[before] != alike[places])
         is_last = (self.in_unit[after] == 0) | (after == places) | (alike[after] != alike[places])
@@ -408,7 +408,7 @@ class _Seats:
 
 
 class _Weights:
-    """What pairs of rows weigh by their cells of one column."""
+    """The weights of pairs of rows by their cells of one column."""
 
     def __init__(self, cells: PairCells, groups: Integers, shares: Floats, *, seats: _Seats) -> None:
         self._cells, self._groups, self._seats = cells, groups, seats
@@ -419,28 +419,28 @@ class _Weights:
             gaps = np.arange(2, 2 * cells.same_group - 1)
             least[gaps] = -(_LEAST_WEIGHT + _LESS_A_GROUP * np.abs(gaps - cells.same_group))
         self._least = np.tile(least, cells.kinds**2)
-        # The cell of two groups, the other row's first: as the later one, and then as the earlier one.
+        # The cell of two groups, the other row's first: for a row that is the later one, then for the earlier one.
         table = cells.table
         self._side = len(table)
         self._both_ways = np.concatenate([table.T.ravel(), table.ravel()]).astype(np.int32)
         self._turned = np.where(seats.column > seats.column[:, np.newaxis], table.size, 0)
         shares = shares.reshape(-1, cells.of_kinds).copy()
         if cells.of_moments:
-            # Rows change places by groups alone.
+            # Swaps look at groups alone.
             shares[:, cells.same_group] += shares[:, -1]
             shares[:, -1] = 0.0
         counts = self._count(np.arange(len(groups))).reshape(-1, cells.of_kinds)
         self._wanted = (shares * counts.sum(axis=1, keepdims=True)).ravel() + _LEAST_COUNT
 
     def set_right(self, rows: Integers) -> float:
-        """Has pairs weigh more that are too few, and says how far all are off."""
+        """Raises the weights of pairs that are too few, and gives the error of all."""
         there = self._count(rows) + _LEAST_COUNT
         weights = self._weights + _RATE * np.log(self._wanted / there)
         self._weights = np.clip(weights, self._least, _MOST_WEIGHT)
         return float(np.abs(there - self._wanted).sum())
 
     def weigh(self, rows: Integers, units: Integers, places: Integers, others: Integers) -> Floats:
-        """What places of these units gain by the rows of others, one of each unit. Shapes: (m,) each."""
+        """The gain in weight if places of these units get the rows of others, one a unit. Shapes: (m,) each."""
         at = self._seats.in_unit[places]
         groups = self._groups.take(rows.take(self._seats.places.take(units, axis=0)))
         groups += self._turned.take(at, axis=0)
@@ -452,7 +452,7 @@ class _Weights:
         return summed
 
     def _count(self, rows: Integers) -> Floats:
-        """How many pairs fall into each cell: those of a row and all before it count as one. Shapes: (cells,)."""
+        """Counts pairs by cell; those of a row with all before it count as one in all. Shapes: (cells,)."""
         seats, counts = self._seats, np.zeros(self._cells.count)
         groups = self._groups.take(rows.take(seats.places))
         for place in seats.column[1:]:

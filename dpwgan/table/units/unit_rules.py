@@ -1,7 +1,7 @@
-"""Rules between rows of one unit: rows are placed in units one after the other, each beside rows that it may follow.
+"""Rules between rows of one unit: rows are placed in units in turn, each after rows that it may follow.
 
-Rows lie unit after unit, in the order in which they are written. As a CHECK of SQL a condition that is NULL holds, so
-that a first row, which has none before it, breaks no condition on that.
+Rows are sorted by unit, in the order in which they are written. As in a CHECK of SQL, a condition that is NULL holds,
+so that a first row breaks no condition on the row before it.
 Privacy: rows that are drawn are read, and none of the table.
 """
 
@@ -15,12 +15,12 @@ from dpwgan.table.codecs.codec import ReadCodec
 from dpwgan.table.conditions import read_sql
 from dpwgan.table.units.links import list_rows
 
-# Units from which a row has its choice.
+# Units that a row may choose from.
 _NEAR = 64
 
 
 class UnitRules:
-    """The rules between rows of a unit, and how its cells are seen by them: as by rules between columns."""
+    """The rules between rows of a unit, which see cells as rules between columns do."""
 
     def __init__(self, rules: Sequence[str], codecs: Mapping[str, ReadCodec]) -> None:
         self._conditions = [read_sql(text) for text in rules]
@@ -33,19 +33,19 @@ class UnitRules:
         return bool(self._conditions)
 
     def read_values(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """What they see of (n,) rows of cells."""
+        """The values that they see of (n,) rows of cells."""
         return pl.DataFrame({name: codec.get_values(frame) for name, codec in self._codecs.items()})
 
     def find_broken(self, values: pl.DataFrame, of_units: Integers) -> Flags:
-        """Which of (n,) rows of values break a rule in their units, one after the other."""
+        """Which of (n,) rows of values, sorted by unit, break a rule."""
         is_first, own = np.append(True, of_units[1:] != of_units[:-1])[: len(of_units)], np.arange(len(of_units))
         firsts = np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
         return self.find_broken_beside(values, own, np.where(is_first, -1, own - 1), firsts)
 
     def find_broken_beside(self, values: pl.DataFrame, own: Integers, previous: Integers, first: Integers) -> Flags:
-        """Which of these rows of values break a rule where these are the previous and the first one of their unit.
+        """Which rows of values break a rule, given the previous and the first row of their unit.
 
-        Shapes: (m,) each; a previous one of -1 is none.
+        Shapes: (m,) each; -1 for no previous row.
         """
         rows = values[own].with_columns(
             pl.when(pl.Series(previous >= 0)).then(values[previous].to_struct()).alias("previous"),
@@ -57,10 +57,10 @@ class UnitRules:
 
 
 class PlacedRows:
-    """Rows that may stand in several places of units, and how many of them break a rule there.
+    """Rows to be placed in units, and how many of them break a rule there.
 
-    Shapes: values (n,), of rows; `in_order` (n,), these rows in the order in which those of a unit are written; keys
-    (n,), from 0 up and alike in no two rows of a unit, if there are any.
+    Shapes: values (n,), of rows; `in_order` (n,), the rows in the order in which those of a unit are written; keys
+    (n,), from 0 up, which must differ within a unit, if there are any.
     """
 
     def __init__(self, rules: UnitRules, values: pl.DataFrame, in_order: Integers, keys: Integers | None) -> None:
@@ -70,12 +70,12 @@ class PlacedRows:
         self._ranks[in_order] = np.arange(len(in_order))
 
     def count_broken(self, rows: Integers, sizes: Integers, units: Integers) -> Integers:
-        """How many rows of each of these units break a rule, or are alike, where units of these sizes have these rows.
+        """The number of rows in each of `units` that break a rule or repeat a key, if units of these sizes have `rows`.
 
         Shapes: (n,), (all units,), (units,), to (units,).
         """
         ranks, of_units = self._ranks[rows[list_rows(sizes, units)]], np.repeat(np.arange(len(units)), sizes[units])
-        # As one number, which is sorted in a fraction of the time that the order of two takes.
+        # As one number: sorting by two takes much longer.
         ranks = np.sort(of_units * len(self._ranks) + ranks) - of_units * len(self._ranks)
         broken = self._rules.find_broken(self._values[ranks], of_units)
         if self._keys is not None:
@@ -85,12 +85,11 @@ class PlacedRows:
         return counts
 
     def place(self, of_units: Integers, seats: Integers, near: Integers, *, rng: np.random.Generator) -> Integers:
-        """Which row each place takes: one for the same seat, of a unit near by, beside which it breaks no rule.
+        """The row that each place takes: one for the same seat, of a unit near by, that breaks no rule there.
 
-        Rows are placed in their order, and those of all blocks side by side; each in a unit as large as the one that it
-        is from, as long as one will do. What is left over goes where places are left.
-        Shapes: (n,) units and seats, from 0 up, of places, and `near` (units,), units near by one after the other, to
-          (n,).
+        Rows are placed in their order, all blocks side by side; preferably in a unit as large as the one each is from.
+        What is left goes to the places that are left.
+        Shapes: (n,) units and seats, from 0 up, of places, and `near` (units,), units with neighbours near by, to (n,).
         """
         sizes, most = np.bincount(of_units), int(seats.max()) + 1
         codes, free = np.unique(of_units * most + seats, return_counts=True)
@@ -131,7 +130,7 @@ class PlacedRows:
 
 
 def _tabulate(values: Integers, groups: Integers) -> Integers:
-    """The values of each group, in their order, filled up with -1. Shapes: values (n,), the group of each value."""
+    """The values of each group, in their order, padded with -1. Shapes: values (n,), the group of each value."""
     of = groups[values]
     order = np.argsort(of, kind="stable")
     counts = np.bincount(of)

@@ -1,10 +1,9 @@
 """The units of a table: which unit each row belongs to, and which rows of a unit are kept.
 
-Privacy: neighbouring tables have the same rows in the same places but for those of one unit, and the same places are
-that unit's (docs/privacy.md, section 13). So how many units there are, how many rows each has and how many are kept is
-the same in both, and which rows are kept is decided by places and randomness alone. Of these numbers only those of all
-kept rows and of all units are used, and the first of them told. How many rows single units have is released with noise
-only, as if a unit that is zeroed out had none.
+Privacy: neighbouring tables differ in the rows of one unit alone, which are in the same places (docs/privacy.md,
+section 13). So the numbers of units, of rows of each and of rows kept are the same in both, and which rows are kept
+depends on places and randomness alone. Of these numbers only those of all kept rows and of all units are used, and the
+first is told. How many rows single units have is released with noise only, as if a zeroed unit had none.
 """
 
 from collections.abc import Iterator
@@ -25,20 +24,20 @@ from dpwgan.table.units.distinct import find_alike
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """The unit of each row, by number, from 0 up; `elsewhere` are those of other workers. Shapes: `of_rows` (n,)."""
+    """The unit of each row, a number from 0; `elsewhere`: units of other workers. Shapes: `of_rows` (n,)."""
 
     of_rows: Integers32 = field(repr=False)
     elsewhere: int = 0
 
     @cached_property
     def sizes(self) -> Integers:
-        """How many rows each unit has. Shapes: (units,)."""
+        """Rows of each unit. Shapes: (units,)."""
         sizes: Integers = np.bincount(self.of_rows).astype(np.int64)
         return sizes
 
     @property
     def count(self) -> int:
-        """How many units there are, with those of other workers: public."""
+        """Number of units, those of other workers included: public."""
         return len(self.sizes) + self.elsewhere
 
     @property
@@ -49,20 +48,20 @@ class Units:
         return first
 
     def count_kept(self, most: int) -> int:
-        """How many rows are left where each unit keeps so many at most: public."""
+        """Number of rows if each unit keeps at most `most`: public."""
         return int(np.minimum(self.sizes, most).sum())
 
     def count_split(self, cells: npt.NDArray[np.uint64]) -> int:
-        """In how many units not all rows are alike. Shapes: (n,)."""
+        """Number of units whose rows are not all alike. Shapes: (n,)."""
         of_units = np.empty(len(self.sizes), cells.dtype)
         of_units[self.of_rows] = cells
         return len(np.unique(self.of_rows[cells != of_units[self.of_rows]]))
 
     def choose(self, most: int, *, rng: np.random.Generator) -> Flags:
-        """Chooses which rows are kept: of each unit at most so many, each choice as likely as another. Shapes: (n,).
+        """Chooses the rows to keep: at most `most` of each unit, uniformly. Shapes: (n,).
 
-        Privacy: each row draws a number, and those with the least of their unit's are kept: whose numbers decide is
-          whose rows they are.
+        Privacy: each row draws a number, and the least of each unit are kept: a unit's choice depends on its own rows'
+          numbers alone.
         """
         kept = np.zeros(len(self.of_rows), np.bool_)
         drawn = rng.integers(1 << 64, size=len(kept), dtype=np.uint64)
@@ -72,13 +71,13 @@ class Units:
         return kept
 
     def list_rows(self) -> tuple[Integers, Integers]:
-        """The rows, unit after unit, and where in them each unit begins, and the end. Shapes: (n,), (units + 1,)."""
+        """The rows sorted by unit, and where each unit begins, and the end. Shapes: (n,), (units + 1,)."""
         order: Integers = np.argsort(self.of_rows, kind="stable")
         return order, np.concatenate(([0], np.cumsum(self.sizes)))
 
 
 def read_units(table: SourceTable, column: UnitColumn) -> SourceTable:
-    """Reads whose each row of a table is, and counts how many rows are to be kept: `keep_rows` then chooses them.
+    """Reads the unit of each row of a table, and counts the rows to be kept, which `keep_rows` then chooses.
 
     Raises: DataError if the table lacks the column, parts of it have types that write a name differently, or a cell of
       it is empty; or if two rows of a unit are not alike, to the letter, in a column that it shares, or are alike in
@@ -125,7 +124,7 @@ def read_units(table: SourceTable, column: UnitColumn) -> SourceTable:
 
 
 def _add_sizes(table: SourceTable, column: SizeColumn, units: Units) -> SourceTable:
-    """The table with a column of how many rows the unit of each row keeps, which hangs on the unit's own rows alone."""
+    """The table with a column of how many rows each row's unit keeps, a function of the unit's own rows alone."""
     kept = np.minimum(units.sizes, len(column.tokens)) - 1
 
     def pieces() -> Iterator[Piece]:
@@ -139,7 +138,7 @@ def _add_sizes(table: SourceTable, column: SizeColumn, units: Units) -> SourceTa
 
 
 def _name_spelling(kind: pl.DataType | None) -> str:
-    """Names how a type writes a name; text, whole numbers and CSV write it alike."""
+    """How a type writes a name; text, whole numbers and CSV write it alike."""
     is_plain = kind is None or kind.is_integer() or kind in (pl.String, pl.Categorical, pl.Enum)
     return "as it is" if is_plain else str(kind)
 
@@ -147,10 +146,10 @@ def _name_spelling(kind: pl.DataType | None) -> str:
 def keep_rows(
     table: SourceTable, most: int, *, rng: np.random.Generator, own: tuple[int, int] | None = None
 ) -> SourceTable:
-    """The table of the rows that are kept where each unit keeps so many at most. Raises: as reading does.
+    """The table of at most `most` rows of each unit. Raises: as reading does.
 
-    `own`: the first and the last but one of the units whose rows are wanted, where several workers have them.
-    Privacy: each unit lies with one worker, who alone chooses among its rows; which worker depends on names, and what
+    `own`: begin and end of the units whose rows are wanted, if workers share them.
+    Privacy: each unit lies with one worker, which alone chooses among its rows; which worker depends on names, and what
       all have together does not.
     """
     units = table.units
