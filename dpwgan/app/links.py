@@ -1,7 +1,7 @@
-"""What rows of one unit have in common: released once the model is there, whose rows say where groups are cut.
+"""How rows of one unit depend on each other: released after the fit, by groups that the model's rows define.
 
-Privacy: groups of a linked column are those of rows that the model draws, and public; one release counts rows of the
-table by them (`dpwgan.table.units.links.count_links`), and all else is made of its noisy counts.
+Privacy: the groups of a linked column are made of rows that the model draws; one release counts rows of the table by
+them (`dpwgan.table.units.links.count_links`), and all else is made of its noisy counts.
 """
 
 import json
@@ -27,19 +27,19 @@ from dpwgan.table.source import SourceTable
 from dpwgan.table.units.forms import count_kinds, read_kinds
 from dpwgan.table.units.links import PairCells, choose_cells, choose_days, count_links, list_order, put_in_order
 
-# Rows of the model that groups are cut by.
+# Rows of the model that define groups.
 _DRAWN = 10_000
-# As if so many more were of each group.
+# Added to the count of each group.
 _LEAST_DRAWN = 0.1
-# Groups of a column grow with this power of how many stddevs of the noise all pairs of rows are: of more groups there
-# are more cells for noise to lie in, the square of them where they have no order.
+# Groups of a column grow with this power of the number of pairs over the noise's stddev: more groups are more cells of
+# noise, their square if they have no order.
 _ORDERED, _UNORDERED, _MOST_GROUPS = 1 / 2, 1 / 3, 32
-# Below so many stddevs all pairs of rows together are hardly more than noise.
+# Below so many stddevs all pairs together are hardly more than noise.
 _LEAST_STDDEVS = 10.0
 
 
 def release_links(run: EncodedRun, model: FittedSynthesizer) -> EncodedRun:
-    """The run, whose specs now say how linked columns hang together, as released; as it was without such columns.
+    """The run, with released links of linked columns in its specs; unchanged without such columns.
 
     A release that an earlier life of the run began, and lost, is left out.
     Raises: PrivacyError from the ledger; as reading the table does.
@@ -82,9 +82,9 @@ def release_links(run: EncodedRun, model: FittedSynthesizer) -> EncodedRun:
 
 
 def _find_shares(noisy: Floats, cells: PairCells, drawn: pl.Series, kinds: Integers32, *, stddev: float) -> list[float]:
-    """The shares of cells, as far as noise does not explain that rows of a unit are like any others.
+    """The denoised shares of cells, shrunk towards independence of a unit's rows.
 
-    Shapes: (cells,), one pair of kinds after the other, each of which adds to 1.
+    Shapes: (cells,), one pair of kinds after the other, each adding to 1.
     """
     drawn_of = np.bincount(cells.find_groups(drawn, kinds), minlength=len(cells.table)) + _LEAST_DRAWN
     by_chance = np.bincount(cells.table.ravel(), np.outer(drawn_of, drawn_of).ravel(), cells.count)
@@ -92,7 +92,7 @@ def _find_shares(noisy: Floats, cells: PairCells, drawn: pl.Series, kinds: Integ
     for own, expected in zip(*(part.reshape(-1, cells.of_kinds) for part in (noisy, by_chance)), strict=True):
         total = max(float(own.sum()), stddev)
         expected *= total / expected.sum()
-        # Equal moments are no neighbours of other cells; by chance they are as many as a group's moments are few.
+        # The cell of equal moments has no neighbours; by chance it has the same group's count over its moments.
         last = len(own) - cells.of_moments
         told, _ = denoise(own[:last], expected[:last], stddev=stddev, ordered=[cells.has_order])
         if cells.of_moments:
@@ -103,7 +103,7 @@ def _find_shares(noisy: Floats, cells: PairCells, drawn: pl.Series, kinds: Integ
 
 
 def _draw(run: EncodedRun, model: FittedSynthesizer, names: Sequence[str]) -> tuple[list[pl.Series], Integers32]:
-    """Values of these columns in rows of the model, and the kinds of these rows."""
+    """The values of these columns in rows of the model, and the kinds of the rows."""
     rng, schema = run.streams.model, run.encoder.schema
     kind = () if schema.unit is None or schema.unit.kind_of_row is None else (schema.unit.kind_of_row,)
     parts = [
@@ -123,7 +123,7 @@ def _count(
     cells: Sequence[PairCells],
     coins: Floats,
 ) -> Integers:
-    """`count_links` of all rows that are kept and that no rule drops, one linked column after the other."""
+    """`count_links` of all kept rows that no rule drops, one linked column after the other."""
     parts, kept, read, order = [], [], [], list_order(encoder.schema)
     for frame in table.frames():
         parts.append(encoder.read_values(frame, [*order, *unit.linked]))

@@ -1,11 +1,11 @@
 """Rows of a fitted model that keep every rule between columns, as many as asked for.
 
-Where a model's rows are of codes, and fall into groups of cells, as little is drawn anew as will do, so that rules move
-no share of what was fitted. The columns of a broken rule are drawn anew inside their groups. Then rows that break it
-exchange one of its columns where that leaves fewer rules broken: no column's shares move, and by the finest column,
-whose ties to others are known least, little of what hangs together does. Then equations are solved for a number, the
-columns of rules drawn of the row's code, and as a whole only a row of which all that comes to nothing. A condition on
-the output (`--where`) is another matter: rows that do not meet it are left out.
+Rows of a mixture are repaired with as few changes as possible, so that rules do not move what was fitted. First the
+columns of a broken rule are redrawn inside their groups. Then rows that break it swap one of its columns if that leaves
+fewer rules broken: no column's shares move, and swapping the finest column, whose dependence on others is known least,
+costs little. Then equations are solved for a number; then the columns of rules are redrawn from the row's code; and
+only if all of that fails a row is redrawn as a whole. For a condition on the output (`--where`) rows are left out
+instead.
 Privacy: post-processing of the model, and so is how often that takes.
 Source: Moser and Tardos 2010 (resampling what is broken); Guo, Jerrum, Liu 2019, arXiv:1611.01647, of its law;
   Dalenius and Reiss 1982 (tables that keep their margins while rows exchange cells).
@@ -31,23 +31,22 @@ from dpwgan.table.rules import RuleBook, can_be_true, read_condition
 from dpwgan.table.schema import NumericColumn, Rule, Schema
 from dpwgan.table.threads import map_in_order
 
-# How often, at most, cells are drawn anew inside their groups, exchanged, computed, and drawn of their codes, before
-# the row is drawn anew: that moves the shares of whatever hardly keeps the rules, so that few rows should be. A stage
-# ends where so many of its rounds mended next to nothing of what was broken.
+# The most rounds of each stage before a row is redrawn as a whole, which moves shares, and so should be rare. A stage
+# ends after so many rounds that repaired next to nothing.
 _ROUNDS = {"inside groups": 8, "exchanged": 32, "solved": 2, "of codes": 32}
 _IDLE_ROUNDS, _LEAST_MENDED = 3, 0.02
-# Judging a few rows takes as long as judging thousands: so many are drawn for one, and so many for all.
+# Judging a few rows takes as long as judging thousands: the most tries for one row, and for all at once.
 _MOST_TRIED, _TRIED_AT_ONCE = 8, 1 << 12
 _MOST_DRAWN = 1 << 16
-# Where so many rows keep a rule only by other cells than the model gave them, that is said, unless few are asked for.
+# If this share of rows keep a rule only by other cells than the model gave them, it is said, unless few are asked for.
 _MANY_MOVED, _LEAST_TOLD = 0.03, 100
-# A model of which hardly a row passes is given up.
+# A model is given up if after so many rows at most this share passes.
 _LEAST_DRAWN, _LEAST_SHARE = 100_000, 1e-4
 
 
 @dataclass(kw_only=True, eq=False)
 class _Drawn:
-    """Rows that were drawn, their codes, the cells that rules look at, and which rules they break.
+    """Drawn rows, their codes, the cells that rules read, and which rules they break.
 
     Shapes: (n,) codes, 0 where the model has none; (n, rules' columns) cells; `broken` (rules, n).
     """
@@ -63,7 +62,7 @@ class _Drawn:
         return _Drawn(encoded=self.encoded.take(rows), codes=self.codes[rows], known=known, broken=broken)
 
     def put(self, rows: Integers, others: "_Drawn") -> None:
-        """Has others in the place of some rows, of the same codes."""
+        """Replaces some rows by others of the same codes."""
         self.encoded.codes[rows], self.encoded.numbers[rows] = others.encoded.codes, others.encoded.numbers
         self.broken[:, rows] = others.broken
         places = np.arange(len(self.codes))
@@ -92,7 +91,7 @@ class RowSource:
     def list_drafts(
         self, sizes: Sequence[int], *, rng: np.random.Generator, threads: int | None
     ) -> Iterator[Draft | None]:
-        """The draft of each part of so many rows, cut out of larger ones; None where a model draws each row alone."""
+        """The draft of each part, cut out of larger ones; None for a model that draws each row independently."""
         model = self._mixture
         if model is None or not model.moves:
             yield from itertools.repeat(None, len(sizes))
@@ -124,7 +123,7 @@ class RowSource:
     def _draw_kept(
         self, rows: int, draft: Draft | None, *, rng: np.random.Generator
     ) -> tuple[EncodedTable, pl.DataFrame]:
-        """So many rows that keep all rules, and the cells of theirs that rules have seen."""
+        """Rows that keep all rules, and those of their cells that rules read."""
         parts: list[_Drawn] = []
         kept = passed = drawn = 0
         broken = np.zeros(len(self._rules.rules), np.int64)
@@ -148,7 +147,7 @@ class RowSource:
     def _draw_mended(
         self, records: int, draft: Draft | None, *, rng: np.random.Generator
     ) -> Iterator[tuple[_Drawn, Integers]]:
-        """Rows, mended as far as they can be, and how many of them kept each rule only by moving shares, or not."""
+        """Repaired rows, and how many kept each rule only by moving shares, or not at all."""
         model = self._mixture
         for encoded, codes in self._sample(records, draft, rng=rng):
             drawn = self._judge(encoded, codes, rng=rng)
@@ -158,7 +157,7 @@ class RowSource:
     def _sample(
         self, records: int, draft: Draft | None, *, rng: np.random.Generator
     ) -> Iterator[tuple[EncodedTable, Integers]]:
-        """Rows of the model, those of the draft if there is one, and their codes."""
+        """Rows of the model, or of the draft if there is one, and their codes."""
         model = self._mixture
         if model is None:
             yield from ((part, np.zeros(part.records, np.int64)) for part in self._fitted.sample(records, rng=rng))
@@ -167,7 +166,7 @@ class RowSource:
             yield model.draw_cells(own.groups, rng=rng), own.codes
 
     def _mend(self, model: MixtureSampler, drawn: _Drawn, *, rng: np.random.Generator) -> Integers:
-        """Mends rows of codes in place, and says how many broke each rule when all that moves no share was done."""
+        """Repairs rows in place, and gives how many broke each rule after all stages that move no share."""
         rules, known = self._encoder.rules.rules, drawn.known
         finest = [max(rule.columns, key=lambda name: known[name].n_unique()) for rule in rules]
         counts: Integers = drawn.broken.sum(axis=1)
@@ -192,10 +191,7 @@ class RowSource:
     def _redraw(
         self, model: MixtureSampler, drawn: _Drawn, rest: Integers, *, within_groups: bool, rng: np.random.Generator
     ) -> _Drawn:
-        """Of some rows others, in the columns of the rules they break: of a few tried the first that keeps all rules.
-
-        Where none does it is the first, as if no other had been tried.
-        """
+        """Redraws the columns of broken rules: of a few tries the first that keeps all rules, or else the first."""
         tried = _count_tries(len(rest))
         rows = drawn.take(np.repeat(rest, tried))
         groups = model.coarsening.to_groups(rows.encoded) if within_groups else model.draw_groups(rows.codes, rng=rng)
@@ -209,9 +205,9 @@ class RowSource:
     def _exchange(
         self, drawn: _Drawn, rest: Integers, finest: list[str], *, rng: np.random.Generator
     ) -> tuple[Integers, _Drawn]:
-        """Some rows that exchanged the finest column of a rule in pairs, where fewer rules are broken for it.
+        """Rows that swapped the finest column of a rule in pairs, where that leaves fewer rules broken.
 
-        Of a few ways to pair them a row takes the first that is of such use and leaves it and its partner to choose.
+        Of a few random pairings a row takes the first that helps and in which it and its partner are both free.
         """
         count, tried = len(rest), _count_tries(len(rest))
         before, rows = drawn.take(np.tile(rest, tried)), drawn.take(np.tile(rest, tried)).encoded
@@ -230,9 +226,9 @@ class RowSource:
         return rest[taken % count], after.take(taken)
 
     def _solve(self, drawn: _Drawn, *, rng: np.random.Generator) -> None:
-        """Has a number of each broken equation be what the others ask for, in place, if fewer rules are broken for it.
+        """Solves each broken equation for one number, in place, if that leaves fewer rules broken.
 
-        It is the largest that will do, and equations of small ones come first: parts are left, and totals made of them.
+        The largest number that works, and equations of small numbers first: parts stay, and totals are made of them.
         """
         size: dict[str, float] = {}
         numbers: dict[int, list[str]] = {}
@@ -262,7 +258,7 @@ class RowSource:
         return _Drawn(encoded=encoded, codes=codes, known=cells, broken=broken)
 
     def _tell(self, shares: Floats) -> None:
-        """Says once of each rule of the specs if many rows moved for it. Shapes: (rules,) or more."""
+        """Warns once of each rule of the specs that moved many rows. Shapes: (rules,) or more."""
         moved = zip((rule.name for rule in self._encoder.rules.rules), shares, strict=False)
         told = {name: share for name, share in moved if share >= _MANY_MOVED and name not in self._told}
         if not told:
@@ -304,7 +300,7 @@ def check_condition(where: str, schema: Schema) -> tuple[str, ...]:
 
 
 def _add_condition(encoder: TableEncoder, where: str) -> RuleBook:
-    """The rules of the specs, and that a condition is true: unknown will not do. Raises: UsageError."""
+    """The rules of the specs, and that a condition is true, not unknown. Raises: UsageError."""
     columns = check_condition(where, encoder.schema)
     return encoder.add_rule(Rule(name=f"the condition {where!r}", columns=columns, sql=f"COALESCE(({where}), FALSE)"))
 
@@ -314,7 +310,7 @@ def _count_tries(rows: int) -> int:
 
 
 def _pair(broken: Flags, *, rng: np.random.Generator) -> tuple[Flags, Integers]:
-    """Rows in pairs for one rule each: which rule of each row, and its partner; of a row left over, the row itself.
+    """Pairs rows by a rule that both break: the rule of each row, and its partner; for a row left over, itself.
 
     Shapes: (rules, n), each row breaking one at least, to the like with one rule a row, and (n,).
     """

@@ -1,4 +1,4 @@
-"""How several workers begin a run together and end it together: the same task for all, one exit code."""
+"""How several workers begin and end a run together: one task for all, one exit code."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ from dpwgan.version import __version__
 
 _PIECE = 1 << 22
 _BUDGET = ("epsilon", "delta")
-# What machines may differ in without a difference to the release.
+# Settings in which machines may differ without effect on the release.
 _OWN = ("threads", "device", "memory")
 _CHECKPOINT = ("checkpoint", "resume", "book")
 
@@ -33,9 +33,9 @@ Result = TypeVar("Result")
 
 @contextmanager
 def gather_team(config: RunConfig, *, run_plan: RunPlan, units: int | None) -> Iterator[Team | None]:
-    """Joins the workers of the cluster, makes sure that all are about to do the same, and ends the run for all of them.
+    """Joins the workers of the cluster, makes sure that all do the same, and ends the run for all of them.
 
-    None where this process is alone. `units`: how many the table has, where its specs name them.
+    None if this process is alone. `units`: their number, if the specs name them.
     Raises: UsageError if the run cannot be shared, or the workers do not agree; ResourceError if one does not come or
       is lost.
     """
@@ -63,7 +63,7 @@ def gather_team(config: RunConfig, *, run_plan: RunPlan, units: int | None) -> I
 
 
 def do_together(team: Team | None, act: Callable[[], Result]) -> Result:
-    """Does what every worker does, and goes on once all have.
+    """Does what every worker does, and waits for all.
 
     Raises: what `act` raises, or LostPeerError if another worker's failed.
     """
@@ -80,14 +80,14 @@ def do_together(team: Team | None, act: Callable[[], Result]) -> Result:
 
 
 def open_together(team: Team | None, open_journal: Callable[[], Journal]) -> Journal:
-    """Opens the journal of a run: the chief's own, of which all other workers are told what they have to know.
+    """Opens the journal of a run on the chief, and tells the other workers what they need of it.
 
     Raises: what `open_journal` raises on the chief, LostPeerError on all others then.
     """
     if team is None:
         return open_journal()
     with ExitStack() as opened:
-        # Let go of as well when others fail in the meeting after it.
+        # Closed as well if others fail before all meet.
         journal = do_together(team, lambda: opened.enter_context(closing(open_journal() if team.leads else Journal())))
         told = team.share(journal.describe())
         opened.pop_all()
@@ -124,7 +124,7 @@ def _refuse_what_cannot_be_shared(cluster: Cluster, *, run_plan: RunPlan, units:
 
 
 def _list_facts(config: RunConfig, *, run_plan: RunPlan) -> dict[str, bytes]:
-    """Lists what all workers must have in common, in the words of the sentence that says where they do not.
+    """What all workers must have in common, by the words for it.
 
     Privacy: a row that two workers took for theirs would count twice: all must have the same file, in the same order.
     """

@@ -36,26 +36,26 @@ from dpwgan.table.units.unit_rules import PlacedRows
 
 Form = tuple[int, ...]
 
-# How often units are made of other rows where rules are broken, and how often without a single one that keeps all.
+# The most turns of making units of other rows, and the most without a single unit that keeps all rules.
 _MOST_TURNS, _MOST_IN_VAIN = 100, 5
-# Where rows are left out for a condition, so many are drawn for each that is wanted, and so many at least.
+# With a condition, rows drawn for each one that is wanted, and the least number.
 _FEW_FOR_EACH, _FEW = 20, 1024
-# A form of which so many units or rows were made, and hardly one in so many keeps all rules, is given up for others.
+# A form is given up after so many units or rows if hardly one in so many keeps all rules.
 _IN_VAIN, _ROWS_IN_VAIN, _RARE = 1_000, 20_000, 100
 # Rows next to each other among which units take theirs.
 _NEAR = 4096
-# How often another row is tried for one that breaks a rule in its unit, from how many of its kind to each side.
+# Tries of another row for one that breaks a rule in its unit, and their reach to each side.
 _TRIES, _NEAR_BY = 20, 64
-# Rows change places with those of their own key where keys are fewer than one in so many rows.
+# Rows swap within their own key if keys are fewer than one in so many rows.
 _FEW_KEYS = 64
-# Rows by which it is counted how many are of each kind, and in units of each size.
+# Rows drawn to count kinds and sizes of units.
 _TO_COUNT = 1 << 14
 
 
 def draw_chunks(
     source: RowSource, encoder: TableEncoder, rows: int, *, rng: np.random.Generator, threads: int | None
 ) -> Iterator[pl.DataFrame]:
-    """Draws so many rows in chunks, of whole units where units are written; what comes does not hang on `threads`."""
+    """Draws rows in chunks, of whole units if units are written; the result does not depend on `threads`."""
     step, unit = choose_step(len(encoder.header)), encoder.schema.unit
     works: list[Callable[..., pl.DataFrame]]
     if unit is not None and unit.has_sizes:
@@ -83,19 +83,19 @@ class UnitSource:
         self._source, self._encoder = source, encoder
         self._shared, self._unique, self._unit = [*unit.shared], [*unit.unique], unit
         self._order, self._least_of_kinds = list_order(encoder.schema), list_forms(encoder.schema).min(axis=0)
-        # Rows are placed by what they have themselves: what units share is put into them after that.
+        # Rows are placed by their own cells: those that units share are put in afterwards.
         self._rules, self._placing = encoder.make_unit_rules(), encoder.make_unit_rules(free_of=unit.shared)
-        # Rows then change places whatever their keys are, and units with two alike are given up.
+        # If so, rows swap whatever their keys are, and units that repeat one are given up.
         self._links_keys = not {*unit.linked}.isdisjoint(unit.unique)
-        # Rows to choose from: of few hardly two are alike.
+        # The least rows to choose from.
         self._least = choose_step(len(encoder.header)) // 2
 
     def fit_shares(self, forms: Integers, *, rng: np.random.Generator) -> Sequence[float]:
-        """The shares of units of each form: as released, and with several kinds of rows as goes with these.
+        """The shares of units of each form: as released, and with several kinds of rows fitted to the rows drawn.
 
         Shapes: (forms, kinds) to (forms,).
         """
-        # Rows know how many there were in their unit before a rule dropped some, and forms how many are left.
+        # If rules drop rows, sizes in rows count those dropped, and forms do not.
         if forms.shape[1] == 1 or self._encoder.schema.drops_rows:
             return self._unit.sizes
         rows = self._source.draw(_FEW if self._source.leaves_out else _TO_COUNT, first_record=0, rng=rng)
@@ -110,7 +110,7 @@ class UnitSource:
         return [*map(float, fitted)]
 
     def count_first(self, units: Integers) -> int:
-        """How many rows are drawn at first for units of these forms: several times as many as few units have."""
+        """The number of rows to draw first for units of these forms: for few units several times as many."""
         rows = int(units.sum())
         return rows * self._count_times(rows)
 
@@ -134,14 +134,14 @@ class UnitSource:
         for turn in range(_MOST_TURNS):
             if turn == _MOST_IN_VAIN and not times_fine:
                 break
-            # Where rows must suit each other, other units as well: some take what those that are left cannot have.
+            # With rules between rows, other units as well: some take rows that the units left cannot have.
             others = units if self._rules and made else units[:0]
             forms, of = np.unique(np.concatenate([left, others]), axis=0, return_inverse=True)
             own, of_others = np.split(of.ravel(), [len(left)])
             rows_of, wanted = forms.sum(axis=1), np.bincount(own, minlength=len(forms))
             tried = np.append(np.tile(np.sort(own), self._count_times(int(left.sum()))), of_others)
             tried = rng.permutation(tried)
-            # By size, as rows are: those of small units are drawn for them.
+            # By size, as are rows, which know the size of their unit.
             tried = tried[np.argsort(rows_of[tried], kind="stable")]
             sizes = rows_of[tried]
             rows = self._source.draw(int(sizes.sum()), first_record=0, draft=draft, rng=rng)
@@ -178,7 +178,7 @@ class UnitSource:
     def _put_together(
         self, rows: pl.DataFrame, units: Integers, *, rng: np.random.Generator
     ) -> tuple[pl.DataFrame, Flags]:
-        """The rows in units of these forms, one after the other, and which of these keep all rules."""
+        """The rows put into units of these forms, in turn, and which of these keep all rules."""
         sizes = units.sum(axis=1)
         starts, of_units = np.cumsum(sizes) - sizes, np.repeat(np.arange(len(sizes)), sizes)
         linked = self._unit.linked if self._unit.links else ()
@@ -236,9 +236,9 @@ class UnitSource:
         *,
         rng: np.random.Generator,
     ) -> tuple[pl.DataFrame, Flags]:
-        """The frame with other rows near by for those that break a rule with their unit's cells; and which still do.
+        """Replaces rows that break a rule with their unit's cells by others near by; and says which still do.
 
-        Units that are given up for a row are mostly those of rare cells, whose rows differ most.
+        Giving up units instead would mostly lose those of rare cells, whose rows differ most.
         Shapes: (n,) each.
         """
         of_kinds, by_kind = kinds.astype(np.int64) * len(kinds), np.argsort(kinds, kind="stable")
@@ -255,7 +255,7 @@ class UnitSource:
         return frame, broken
 
     def _find_seats(self, values: pl.DataFrame, alike: Integers) -> tuple[Integers, Integers | None]:
-        """Which rows may stand for each other: those alike, if need be with the same key; and else keys that rise.
+        """Which rows are exchangeable: those alike, if need be with the same key; else also keys that must rise.
 
         Shapes: (n,) each.
         """
@@ -291,7 +291,7 @@ class UnitSource:
         *,
         rng: np.random.Generator,
     ) -> Integers:
-        """Which row each place takes, so that linked columns hang together. Rows lie in the order of units."""
+        """The row that each place takes, so that linked columns depend on each other. Rows are sorted by unit."""
         # Rows stay with units as large as theirs.
         alike = kinds * (np.int64(self._unit.max_rows) + 1) + np.bincount(of_units)[of_units]
         alike, keys = self._find_seats(values, alike)
@@ -311,9 +311,9 @@ class UnitSource:
         *,
         rng: np.random.Generator,
     ) -> pl.DataFrame:
-        """The rows, of which some take a moment of their unit's if they keep all rules with it."""
+        """The rows, some of which take another's moment of their unit if they keep all rules with it."""
         for name, cells, shares in self._list_links():
-            # What is told since another moment goes with that.
+            # A column relative to another moment moves with that.
             is_told = isinstance(self._encoder.schema.by_name[name], LaterColumn)
             if cells.of_moments and not is_told and name not in self._unique:
                 column = values.get_column(name)
@@ -334,9 +334,9 @@ class UnitSource:
 
 
 def _hand_out(kinds: Integers32, units: Integers, *, rng: np.random.Generator) -> Integers:
-    """Which row, of these kinds, each place in units is for. Shapes: (n,), (units, kinds), to (n,).
+    """The row, of the right kind, for each place in units. Shapes: (n,), (units, kinds), to (n,).
 
-    Rows of one kind are taken in their order, evenly over those near by; all of them once where they are as many.
+    Rows of a kind are taken in order, evenly over those near by; each once if there are as many as places.
     """
     if units.shape[1] == 1:
         return np.arange(len(kinds))
@@ -360,7 +360,7 @@ def _hand_out(kinds: Integers32, units: Integers, *, rng: np.random.Generator) -
 
 
 def draw_forms(forms: Integers, shares: Sequence[float], rows: int, *, rng: np.random.Generator) -> Integers:
-    """Units of so many rows in all, of each form as often as its share says, and not by chance. Shapes: (units, kinds).
+    """Units of so many rows in all, with systematic sampling of forms by their shares. Shapes: (units, kinds).
 
     The last unit is cut to fit.
     """
@@ -375,7 +375,7 @@ def draw_forms(forms: Integers, shares: Sequence[float], rows: int, *, rng: np.r
 
 
 def cut_units(units: Integers, *, step: int) -> Iterator[tuple[Integers, int, int]]:
-    """Parts of about `step` rows, and the numbers of the first unit and of the first row of each."""
+    """Parts of about `step` rows, each with the numbers of its first unit and first row."""
     ends = np.cumsum(units.sum(axis=1))
     firsts = sorted({0, *np.searchsorted(ends, np.arange(step, int(ends[-1]), step)).tolist()})
     for first, last in zip(firsts, [*firsts[1:], len(units)], strict=True):
@@ -383,9 +383,9 @@ def cut_units(units: Integers, *, step: int) -> Iterator[tuple[Integers, int, in
 
 
 def _choose(forms: Integers, fine: Flags, *, wanted: Integers, rng: np.random.Generator) -> Integers:
-    """Of fine units as many of each form as are wanted, or all there are. Shapes: (units,), `wanted` (forms,).
+    """As many fine units of each form as are wanted, or all there are. Shapes: (units,), `wanted` (forms,).
 
-    They are spread evenly over units as they lie, which are sorted: each as likely as another, with less chance in it.
+    Systematic sampling of the sorted units: each is as likely as another.
     """
     chosen = []
     for form in np.flatnonzero(wanted):
@@ -398,9 +398,9 @@ def _choose(forms: Integers, fine: Flags, *, wanted: Integers, rng: np.random.Ge
 def _give_up(
     units: Integers, vain: Container[Form], fine: Sequence[Form], *, least: Integers, rng: np.random.Generator
 ) -> Integers:
-    """Has other forms, some of the `fine` ones, in the place of those that were made in vain, for as many rows in all.
+    """Replaces forms that were made in vain by `fine` ones, for as many rows in all.
 
-    Of as many rows as it had, where there are any, else of more and cut, else several of fewer.
+    One of as many rows if there is any, else one of more and cut, else several of fewer.
     Shapes: (units, kinds) to the like.
     """
     kept, of_rows = list[Form](), dict[int, list[Form]]()
@@ -423,9 +423,9 @@ def _give_up(
 
 
 def _cut(form: Integers, rows: int, *, least: Integers, rng: np.random.Generator | None = None) -> Integers:
-    """A form of so many rows at most, less rows of the kinds that have most beyond the least they may have.
+    """A form cut to at most so many rows, from the kinds that exceed their least numbers most.
 
-    With `rng` less any rows beyond these.
+    With `rng` from random kinds that exceed these.
     """
     form = form.copy()
     for _ in range(int(form.sum()) - rows):

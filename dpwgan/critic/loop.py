@@ -22,8 +22,8 @@ TakeSteps = Callable[..., None]
 """Takes critic steps on some batches, and the generator's where they are due, as `CompiledLoop` does."""
 
 _PROGRESS_CALLS = 100
-# A run is at least so many calls, between which it can be interrupted and says how far it is: to compile the loop takes
-# as long as some hundred calls that it saves.
+# A run is at least so many calls, between which it can be interrupted and reports progress. Compiling the loop takes as
+# long as some hundred calls that it saves.
 _LEAST_CALLS = 50
 
 
@@ -31,7 +31,7 @@ class TrainingStep(Protocol):
     """A step of the generator, or a private one of the critic, with the noise of the run's steps."""
 
     def pack(self) -> dict[str, AnyArray]:
-        """Everything that steps change, made of noisy sums, as arrays by name: what a checkpoint keeps."""
+        """All that steps change, made of noisy sums, as arrays by name, for a checkpoint."""
 
     def unpack(self, arrays: Arrays) -> None:
         """Takes over what `pack` gave."""
@@ -56,10 +56,9 @@ def play(
 ) -> tuple[Floats32, ...]:
     """Trains both for the planned steps and gives the average of the generator's weights.
 
-    `encoded` may be one worker's share of the rows, where `make_critic_step` makes a step that adds up everybody's.
-    `records`: how many there are to be sampled from, where it is not rows.
-    With an `update` the critic's noisy sums go there, and it answers each step of the generator too, without rows.
-
+    `encoded` may be one worker's share of the rows, if `make_critic_step` makes a step that sums over all workers.
+    `records`: the number to sample from, if not that of rows. With an `update` the critic's noisy sums go there, and it
+    also answers each step of the generator, without rows.
     Privacy: steps are charged before their batches are drawn; the weights are post-processing.
     Raises: PrivacyError; UsageError if training ran off.
     """

@@ -1,4 +1,4 @@
-"""One plan makes sampler, clip, noise and event together, so that they cannot disagree. It sees public facts alone."""
+"""The plan of a critic's training: sampler, clip, noise and event together, from public facts alone."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -56,7 +56,7 @@ class TrainingDesign:
 
     @property
     def l2_clip_norm(self) -> float:
-        """How long a record's gradient is at most."""
+        """The longest gradient of a record."""
         return self.settings.l2_clip_norm
 
     @property
@@ -206,11 +206,11 @@ def plan_beside(
     share: float,
     others: Callable[[float], Sequence[Release]],
 ) -> Plan[TrainingDesign]:
-    """Fixes a critic's steps and what is released beside them as one family of releases, under one accountant.
+    """Fixes a critic's steps together with other releases, under one accountant.
 
-    How the noise of a step stands to that of the others is fixed first, by the `share` of the budget that the critic is
-    to have, in units of rho; then all noise is scaled together until the budget is met. `others` makes what is released
-    beside it at a scale; the plan's choice has the one that was found.
+    The ratio of a step's noise to that of the others is fixed first, by the critic's `share` of rho; then all noise is
+    scaled together until the budget is met. `others` makes the other releases at a scale; the plan's choice has the
+    scale that was found.
     Privacy: sees public facts only. Raises: UsageError for too few steps, PrivacyError if the budget cannot be met.
     """
     probability = choose_sampling_probability(shape, settings)

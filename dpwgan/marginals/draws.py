@@ -7,9 +7,9 @@ import numpy as np
 
 from dpwgan.array_types import AnyFloats, AnyIntegers, Floats, Floats32, Integers
 
-# So many times odds of rows are set right by what each kind should have, and weights by what each group should.
+# Iterations of proportional fitting: of odds, and of weights; and the least share.
 _TURNS, _SWEEPS, _LEAST_SHARE = 20, 30, 1e-6
-# What a lift is at least, and one over it at most; and what is expected at least, in counts, to be divided by.
+# The least lift, whose inverse is the largest; and the least expected count that is divided by.
 _LEAST_LIFT, _LEAST_COUNT = 1e-2, 1e-3
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
@@ -25,7 +25,7 @@ def find_on_scale(odds: AnyFloats, rows: Integers, points: Floats) -> Integers:
     Shapes: `odds` (m, categories); `rows` and `points` (n,), a point at or above its row's number, below the next one.
     """
     limits = np.cumsum(odds, axis=1, dtype=np.float64)
-    # A row of no odds, of which nothing is drawn, must not be no number: all others are searched for past it.
+    # A row of zero odds, from which nothing is drawn, must not become NaN, or the search would fail.
     limits /= np.where(limits[:, -1:] > 0, limits[:, -1:], 1.0)
     limits += np.arange(len(limits))[:, np.newaxis]
     found = np.searchsorted(limits.ravel(), points, side="right") - rows * odds.shape[1]
@@ -33,7 +33,7 @@ def find_on_scale(odds: AnyFloats, rows: Integers, points: Floats) -> Integers:
 
 
 def find_lifts(counts: Floats, expected: Floats) -> Floats32:
-    """How many times as many as were expected there are, so that every row finds a kind. Shapes: both alike."""
+    """Counts over expected counts, bounded above 0 so that every row finds a kind. Shapes: both alike."""
     lifts: Floats = counts / np.maximum(expected, _LEAST_COUNT)
     return lifts.clip(_LEAST_LIFT, 1.0 / _LEAST_LIFT).astype(np.float32)
 
@@ -47,10 +47,10 @@ def trade_cells(
     *,
     rng: np.random.Generator,
 ) -> Integers:
-    """Has rows trade cells within their groups, so that the kinds of these go with conditions that rows meet.
+    """Has rows trade cells within their groups, so that kinds of cells depend on the rows' conditions.
 
-    A kind is as many times as likely as its lift says, but that all groups together have of each kind what they had,
-    but for what cannot be shared out evenly. Lifts are above 0. Shapes: (n,) each; `lifts` (conditions, kinds).
+    A kind is as many times as likely as its lift says, scaled so that all groups together keep their count of each
+    kind, up to rounding. Lifts are above 0. Shapes: (n,) each; `lifts` (conditions, kinds).
     Source: Deming and Stephan 1940 (iterative proportional fitting).
     """
     own, places, counts = np.unique(groups * lifts.shape[1] + kinds, return_inverse=True, return_counts=True)
@@ -69,11 +69,11 @@ def trade_cells(
         odds *= (many / odds.sum(axis=1))[:, np.newaxis]
         sums = np.bincount(kinds_of.ravel(), odds.ravel(), minlength=lifts.shape[1])
         odds *= (totals / np.where(sums > 0, sums, 1.0))[kinds_of]
-    # Points one golden section after the other are spread evenly, however many follow each other.
+    # Multiples of the golden section are spread evenly in any stretch.
     points = np.empty(len(cells))
     points[np.argsort(row_of + rng.random(len(cells)))] = (rng.random() + _GOLDEN * np.arange(len(cells))) % 1.0
     drawn = members[row_of, find_on_scale(odds, row_of, row_of + points)]
-    # What was drawn of a kind is what rows had of it, once each, and then over again.
+    # Rows that drew a kind get the cells that rows had of it, each once, and then over again.
     had, rising = np.argsort(places + rng.random(len(places))), np.argsort(drawn, kind="stable")
     ranks = np.arange(len(drawn)) - np.searchsorted(drawn[rising], drawn[rising])
     traded = cells.copy()
@@ -82,9 +82,9 @@ def trade_cells(
 
 
 def weigh_rows(groups: AnyIntegers, shares: Mapping[int, Floats], *, most: float = math.inf) -> Floats:
-    """Weights with which rows have these shares of some attributes' groups, nearly; they add up to 1.
+    """Weights with which rows nearly have these shares of some attributes' groups; they add up to 1.
 
-    None is more than about so many times the mean. Shapes: (n, attributes) groups, each of the shares (its groups,).
+    None is much more than `most` times the mean. Shapes: (n, attributes) groups, each of the shares (its groups,).
     Source: Deming and Stephan 1940 (raking).
     """
     weights = np.full(len(groups), 1.0 / len(groups))

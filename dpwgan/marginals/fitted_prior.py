@@ -1,6 +1,6 @@
-"""What noisy counts are, under a prior that is fitted to all of them.
+"""Posterior means of noisy counts, under a prior that is fitted to all of them (empirical Bayes).
 
-Few cells that hold much are so told from many that hold little even where none stands out of its noise by itself.
+So a few cells that hold much are told from many that hold little even if none stands out of its noise by itself.
 Privacy: post-processing of released counts.
 """
 
@@ -12,9 +12,9 @@ from dpwgan.array_types import Floats
 from dpwgan.table.storage import cut
 
 RATIO = 1.5
-"""How far apart the multiples lie that counts are held against."""
+"""The ratio of neighbouring multiples in the prior."""
 
-# Around each size counts have a stddev of so many times it: multiples leave no gaps.
+# The prior stddev around each size, over the size: multiples leave no gaps.
 _WIDTH = 0.25
 # First odds weigh as much as so many counts.
 _FIRST_COUNTS = 3.0
@@ -24,7 +24,7 @@ _CHUNK = 16_384
 
 
 class Posterior(NamedTuple):
-    """Means and variances of counts, and the logarithms of how likely what was seen of them is, but for a constant.
+    """Means and variances of counts, and the log evidence of what was observed, up to a constant.
 
     Shapes: all alike. Units: counts of records, their squares.
     """
@@ -35,14 +35,14 @@ class Posterior(NamedTuple):
 
     @property
     def transposed(self) -> "Posterior":
-        """The same of rows and columns in each other's place."""
+        """The transposed posterior."""
         return Posterior(*(part.T for part in self))
 
 
 def hold_against(sizes: Floats, noisy: Floats, *, stddev: float, spreads: Floats | None = None) -> Posterior:
-    """Noisy counts if they lie around these sizes, with variances in proportion to their squares, or with `spreads`.
+    """The posterior of counts around these sizes, with prior variances proportional to their squares, or `spreads`.
 
-    Shapes: all such as go with each other. Source: the posterior of a normal variable seen through normal noise.
+    Shapes: any that broadcast. Source: the posterior of a normal variable seen through normal noise.
     """
     spreads = np.square(_WIDTH * sizes) if spreads is None else spreads
     errors, together = noisy - sizes, spreads + stddev**2
@@ -51,14 +51,13 @@ def hold_against(sizes: Floats, noisy: Floats, *, stddev: float, spreads: Floats
 
 
 def fit_odds(likelihoods: Floats, first_odds: Floats) -> Floats:
-    """How often each kind is met, as all that was seen says, and where that says little the `first_odds`.
+    """The frequencies of kinds, fitted by expectation maximisation with `first_odds` as pseudocounts.
 
-    Shapes: (m, k) of things by kinds, (k,), which add up to 1. Source: Laird 1978 (a prior fitted by expectation and
-    maximisation).
+    Shapes: (m, k) likelihoods of things by kinds, (k,), adding up to 1. Source: Laird 1978.
     """
     odds = first_odds
     for _ in range(_TURNS):
-        # Not by the library of matrices, whose sums may go by the number of cores.
+        # Not by BLAS, whose sums may depend on the number of cores.
         sums = np.einsum("ij,i->j", likelihoods, 1.0 / np.einsum("ij,j->i", likelihoods, odds))
         odds = odds * sums + _FIRST_COUNTS * first_odds
         odds = odds / odds.sum()
@@ -80,9 +79,9 @@ def take_posterior(
     first_odds: Floats,
     elsewhere: Floats | None = None,
 ) -> Posterior:
-    """What counts are that lie near some multiple of their scale each, by fitted odds.
+    """The posterior of counts that lie near some multiple of a scale each, with fitted odds of multiples.
 
-    With `elsewhere` the last of the multiples stands for counts that may be anywhere, with this variance.
+    With `elsewhere` the last multiple stands for counts that may be anywhere, with this variance.
     Shapes: (m,) counts, `scales` and `elsewhere`; (k,) `multiples` and `first_odds`. Units: counts of records, their
     squares; `stddev` is that of the noise.
     Source: Robbins 1956 (empirical Bayes), here with a mixture of normals for a prior; `fit_odds`.
@@ -108,7 +107,7 @@ def take_posterior(
 
 
 def mix(kinds: Posterior, odds: Floats) -> Posterior:
-    """What counts are that are of one of several kinds. Shapes: (..., k), (k,) odds, to (...,)."""
+    """The posterior of counts that are of one of several kinds. Shapes: (..., k), (k,) odds, to (...,)."""
     likelihoods, most = take_likelihoods(kinds.evidence)
     parts = likelihoods * odds
     sums = parts.sum(axis=-1)

@@ -54,9 +54,9 @@ class NoisyDiscriminator(Critic):
     def clipped_sum_of_rows(
         self, codes: tf.Tensor, numbers: tf.Tensor, noise: tf.Tensor | None = None, *, l2_clip_norm: float
     ) -> Sums:
-        """Does as `Critic.clipped_sum_of_rows`, by the gradients of ln D.
+        """As `Critic.clipped_sum_of_rows`, with the gradients of ln D.
 
-        Shapes: `noise`, which every record has to bring along, (b, hidden units), layer after layer.
+        Shapes: `noise`, which is required, of each record, (b, hidden units), layer after layer.
         Raises: PrivacyError without it.
         """
         if noise is None:
@@ -65,10 +65,10 @@ class NoisyDiscriminator(Critic):
         return self._clipped_sum(inputs, l2_clip_norm=l2_clip_norm)
 
     def clipped_sums(self, rows: Cells, generated: Cells, *, l2_clip_norm: float) -> tuple[Sums, Sums]:
-        """Goes over real and generated rows one after the other: each half has an objective and noise of its own.
+        """The sums of real and of generated rows, each with its own objective and noise.
 
-        Generated rows are taken by the gradients of -ln(1 - D). The next step draws new noise for its layers; without
-        generated rows it was no step but a look at real ones, as the audit takes, and the noise stays.
+        Generated rows have the gradients of -ln(1 - D). The next step draws new noise for its layers; without generated
+        rows it was no step but an audit's look at real ones, and the noise stays.
         """
         real = self.clipped_sum_of_rows(*rows, l2_clip_norm=l2_clip_norm)
         inputs = replace(self.read_rows(*generated), generated=True)
@@ -148,7 +148,7 @@ class NoisyProducts:
         return tf.reduce_mean(tf.nn.softplus(-score))
 
     def clipped_sums(self, rows: Cells, generated: Cells, *, l2_clip_norm: float) -> tuple[Sums, Sums]:
-        """Goes over real rows, by the gradients of ln D, and over generated ones, by those of -ln(1 - D).
+        """The sums of real rows, with the gradients of ln D, and of generated ones, with those of -ln(1 - D).
 
         The next step draws new noise; without generated rows it was no step but a look at real ones, and it stays.
         """
@@ -158,14 +158,14 @@ class NoisyProducts:
     def clipped_sum_of_rows(
         self, codes: tf.Tensor, numbers: tf.Tensor, noise: tf.Tensor, *, l2_clip_norm: float
     ) -> Sums:
-        """Does as `Critic.clipped_sum_of_rows`, by the gradients of ln D.
+        """As `Critic.clipped_sum_of_rows`, with the gradients of ln D.
 
         Shapes: `codes` (b, 1), `numbers` and `noise`, the records' own, (b, features), b may be 0.
         """
         return self._clipped_sum(codes, numbers + noise, l2_clip_norm=l2_clip_norm, generated=False)
 
     def clipped_sum_of_generated(self, generated: Cells, *, l2_clip_norm: float) -> Sums:
-        """Does the same for generated rows, and draws new noise for the next pass over some."""
+        """The same for generated rows; then new noise for the next pass over some."""
         codes, numbers = generated
         sums = self._clipped_sum(codes, self._perturb(numbers), l2_clip_norm=l2_clip_norm, generated=True)
         self.layer_noise.advance(tf.minimum(tf.shape(codes)[0], 1))
