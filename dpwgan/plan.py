@@ -1,4 +1,4 @@
-"""What is said before a row is read: what a run will release, and what it will cost.
+"""The plan of a run, made before a row is read: what it will release, and what it will cost.
 
 Privacy: made of public facts alone. The noise of a plan is calibrated for the very releases that it holds.
 """
@@ -32,7 +32,7 @@ Design = TypeVar("Design", bound=Part, covariant=True)
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What a run is expected to take on two cores. Units: bytes at the peak, and seconds.
+    """The expected cost of a run on two cores. Units: bytes at the peak, and seconds.
 
     `row_bytes`: what the rows take, which is on disk instead where they are. `working_bytes`: all else.
     """
@@ -47,7 +47,7 @@ class Cost:
         return self.row_bytes + self.working_bytes
 
     def __add__(self, other: "Cost") -> "Cost":
-        """Both, one after the other, where the first keeps its memory."""
+        """Both in turn, where the first keeps its memory."""
         return Cost(
             row_bytes=self.row_bytes + other.row_bytes,
             working_bytes=self.working_bytes + other.working_bytes,

@@ -43,7 +43,7 @@ def _plain(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """A type that a setting may have: its words, how its text is read, and which values have it already."""
+    """The type of a setting: its words, how text is parsed, and which values are of it already."""
 
     one: str
     many: str = ""
@@ -197,7 +197,7 @@ def again(owner: type["Settings"], name: str, default: Any = MISSING, **changes:
 
 
 def asked_of(owner: type["Settings"], *, but: tuple[str, ...] = ()) -> Any:
-    """Declares a field that holds, by name, what was asked of another class's settings: the rest is chosen later."""
+    """Declares a field of those settings of another class, by name, that were asked for; the rest is chosen later."""
     return field(metadata={"owner": owner, "but": but})
 
 

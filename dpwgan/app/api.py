@@ -200,7 +200,7 @@ class Synthesizer:
         return run
 
     def fit_encoded(self, run: EncodedRun, *, progress: Progress = ignore_progress) -> "Synthesizer":
-        """Trains on what `encode_table` gave; each step is charged before it happens.
+        """Trains on the result of `encode_table`; each step is charged before it happens.
 
         Of a team this is the chief: the others `serve_encoded`.
         Raises: UsageError after a fit, or if another synthesizer's settings made `run`; else as `fit`.

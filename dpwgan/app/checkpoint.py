@@ -68,7 +68,7 @@ class Checkpoint(Journal):
 
     @property
     def key(self) -> int:
-        """What the run is called."""
+        """The name of the run."""
         return int(self._document["run"], 16)
 
     @property
@@ -177,7 +177,7 @@ class Checkpoint(Journal):
             raise _damaged(self._folder) from None
 
     def choose_block(self, steps: int, *, together: int) -> int:
-        """Chooses after how many of so many steps weights are kept: a fiftieth of them, however many are together."""
+        """Chooses the number of steps between which weights are kept: a fiftieth of all."""
         return max(1, math.ceil(steps / _BLOCKS))
 
     # ------------------------------------------------------------------------------------------------------ the folder

@@ -148,7 +148,7 @@ class Claim:
         return Claim(document=document)
 
     def for_output_with(self, **more: str | None) -> "Claim":
-        """The same claim with more said of its output, where that is not None; post-processing, as `for_output`.
+        """The same claim with further facts on its output, those that are not None; post-processing, as `for_output`.
 
         `where` is a condition that all rows meet; `sha256` ties the claim to one file by its bytes, which are public.
         """

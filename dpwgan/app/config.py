@@ -1,4 +1,4 @@
-"""What one run is asked to do: frozen values that check themselves, and the layers that they are gathered from.
+"""The configuration of a run: frozen values that check themselves, and the layers that they are gathered from.
 
 Each setting is declared on the field that holds it, here or with its method's (`dpwgan.settings`).
 Nothing here is read from rows, so every default is independent of the data.

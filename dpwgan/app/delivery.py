@@ -50,7 +50,7 @@ class Delivery(Settings):
         return None if self.sign is None or path is None else path.with_name(path.name + ".sig")
 
     def list_targets(self) -> list[tuple[str, Path]]:
-        """What is written, by what it is called, and where."""
+        """The outputs, by name, and where they go."""
         targets = [("output", Path(self.output))] if self.output != "-" else []
         targets += [("claim", self.claim_path)] if self.claim_path is not None else []
         return targets + ([("signature", self.signature_path)] if self.signature_path is not None else [])

@@ -31,7 +31,7 @@ def memory_limit() -> int:
 
 
 def choose_limit(asked: int | None) -> int:
-    """The number of bytes to plan for: those asked for, or fewer where this process may not use so many."""
+    """The bytes to plan for: those asked for, or fewer if this process may not use as many."""
     return memory_limit() if asked is None else min(asked, memory_limit())
 
 

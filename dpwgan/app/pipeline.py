@@ -143,7 +143,7 @@ def hold_outputs(config: Delivery, places: ExitStack) -> None:
 
 
 def check_room(output: str, *, rows: int, columns: int) -> None:
-    """Raises: OutputError if not even what ends the cells of a CSV file has room where it is to go."""
+    """Raises: OutputError if the disk has no room even for the separators of a CSV file."""
     if goes_to_stream(output) or not output.lower().endswith(".csv"):
         return  # a compressed one may take next to nothing
     with suppress(OSError):  # of what does not tell how much is free

@@ -106,7 +106,7 @@ class RunPlan:
         return START_SECONDS + cells * SECONDS_A_CELL + linked * SECONDS_A_LINKED_ROW + self.plan.cost.seconds
 
     def plan_memory(self, asked: int | None) -> "MemoryPlan":
-        """Says where the rows lie if the run may use so many bytes: on disk, if they do not fit beside all else.
+        """Where the rows lie if the run may use so many bytes: on disk, if they do not fit in memory with all else.
 
         Raises: ResourceError if all else does not fit either.
         """
@@ -238,7 +238,7 @@ def discovery_label(column: str) -> str:
 
 
 def plan_run(schema: Schema, *, records: int, config: SynthesisConfig, spent: tuple[Spent, ...] = ()) -> RunPlan:
-    """Turns what was asked for into a plan for a table of `records` rows, with what is not `spent` of the budget.
+    """Plans a run for a table of `records` rows, with what is not `spent` of the budget.
 
     Privacy: see the module; warns where delta is above 1/n, since one row in n could then be shown outright.
     Raises: UsageError, PrivacyError if the budget cannot be met, DataError for a table without rows.

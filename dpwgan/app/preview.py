@@ -1,4 +1,4 @@
-"""What `--check` says of a run that is planned and not made: its budget itemised, memory and time."""
+"""What `--check` says of a planned run: its budget itemised, memory and time."""
 
 import json
 from collections.abc import Mapping

@@ -47,7 +47,7 @@ def _can_redraw(voice: Voice) -> bool:
 
 @contextmanager
 def show_stages(voice: Voice) -> Iterator[None]:
-    """Shows what is said meanwhile as one line that is redrawn, with the time so far, where a terminal can do that."""
+    """Shows messages in the block as one line that is redrawn, with the time so far, if the terminal can do that."""
     if voice.quiet or not _can_redraw(voice):
         yield
         return

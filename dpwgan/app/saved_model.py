@@ -48,7 +48,7 @@ _SAMPLERS = (
 
 @dataclass(frozen=True, kw_only=True)
 class ModelDescription:
-    """What decoding needs beside the weights: the method, the schema after discovery, and how the table is laid out."""
+    """What decoding needs beside the weights: the method, the schema after discovery, and the form of the table."""
 
     method: str
     header: tuple[str, ...]
@@ -194,7 +194,7 @@ def describe_column(column: Column) -> dict[str, Any]:
 
 
 def read_column(document: Mapping[str, Any]) -> Column:
-    """Makes a column of what `describe_column` gave. Raises: KeyError, TypeError if it is none."""
+    """Makes a column from its `describe_column`. Raises: KeyError, TypeError if it is not one."""
     fields = dict(document)
     return _restore(Column.kinds[fields.pop("kind")], fields)
 

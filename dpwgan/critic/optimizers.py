@@ -1,4 +1,4 @@
-"""What happens to weights after the noise: released gradients in, new weights out. No row is within reach here."""
+"""Optimizers: from released, noisy gradients to new weights. No row is within reach here."""
 
 import math
 from collections.abc import Sequence
@@ -99,7 +99,7 @@ class Adam:
 
 
 class WeightAverage:
-    """Follows weights as they move: what steps to and fro leave is their mean.
+    """A running average of weights.
 
     Privacy: post-processing of the weights.
     Source: Polyak and Juditsky 1992 (averaging).

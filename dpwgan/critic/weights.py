@@ -1,4 +1,4 @@
-"""Weights and moments as named arrays for a checkpoint, and as what is left of a training, if it is finite."""
+"""Weights and moments as named arrays, for a checkpoint and as the result of a training."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Kept:
-    """What changes `variables` in its steps, and is kept by a checkpoint with them."""
+    """Something whose steps change `variables`, which a checkpoint keeps."""
 
     variables: Sequence["tf.Variable"]
     """Everything that steps change."""
@@ -36,7 +36,7 @@ def take_weights(variables: Sequence["tf.Variable"]) -> tuple[Floats32, ...]:
 
 
 def refuse_unless_finite(arrays: Iterable[Floats32]) -> None:
-    """Refuses what training gave if a number of it is none.
+    """Refuses the result of a training if a number of it is not finite.
 
     Privacy: of released numbers, so asking costs nothing. Raises: UsageError.
     """

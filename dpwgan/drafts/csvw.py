@@ -99,6 +99,6 @@ def _take_text(titles: Any) -> str:
 
 
 def _translate(pattern: str) -> str | None:
-    """A date pattern of Unicode TR 35 as strftime has it; None where it cannot be said."""
+    """The strftime format for a date pattern of Unicode TR 35; None if there is none."""
     style = re.sub("([a-zA-Z])\\1*", lambda found: _FIELDS.get(found[0], found[0]), pattern).replace("'", "")
     return None if re.search("(?<!%)(?<!%-)[a-zA-SU-Z]", style) else style

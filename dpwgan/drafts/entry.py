@@ -33,7 +33,7 @@ _DATED = re.compile(r"%[YymdbBjDFxcG]")
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """What is said of a column; None where nothing is.
+    """What a dictionary says of a column; None for what it leaves open.
 
     `type` "string" is a row name. `minimum` and `maximum` are numbers, or texts in the column's `format`. `true` and
     `false` are the spellings of a boolean. `missing` are the cells that mean not available, "" among them.

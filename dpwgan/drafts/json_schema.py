@@ -39,7 +39,7 @@ def read(source: Source) -> Iterator[Entry]:
 
 
 def _follow(part: Part | bool, root: Part) -> Part:
-    """A part of the schema, with what it refers to within the same file; `true` says nothing of what it is."""
+    """A part of the schema with its references within the file resolved; `true` allows everything."""
     if isinstance(part, bool):
         return {}
     if not str(part.get("$ref", "")).startswith("#/"):

@@ -10,7 +10,7 @@ from dpwgan.errors import SpecsError, UsageError
 
 
 class Kind(NamedTuple):
-    """A format: what it is called, how a file of it is told, and how it is read."""
+    """A format: its title, how to recognise it, and how to read it."""
 
     title: str
     recognise: Callable[[Source], bool]

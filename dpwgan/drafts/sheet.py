@@ -241,7 +241,7 @@ def _find_number(entry: Mapping[str, Any], kind: Type | None, said: Mapping[str,
 
 
 def _read_values(text: str) -> _Values:
-    """What a cell says of values; one word alone is no list."""
+    """The values that a cell lists; one word alone is no list."""
     codes = dict[str, str]()
     low: Number | None = None
     high: Number | None = None
@@ -282,7 +282,7 @@ def _part(piece: str) -> tuple[str, str]:
 
 
 def _read_style(text: str) -> str | None:
-    """A date's or a time's format as strftime has it, of one such as DD/MM/YYYY; None where it is none."""
+    """The strftime format for one such as DD/MM/YYYY; None if it is no format."""
     style = text if "%" in text else text.lower().replace("mi", "mm")
     for letters, field in _FIELDS.items():
         style = re.sub(letters, field, style)

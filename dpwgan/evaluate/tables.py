@@ -197,7 +197,7 @@ def read_compared(
     most: int | None = None,
     seed: int = 0,
 ) -> ComparedTable:
-    """Reads a table as cells of the public binning: of more than `most` rows, so many that are drawn by the seed.
+    """Reads a table as cells of the public binning; of more than `most` rows a sample of that many, by the seed.
 
     With `illegal` "refuse" (real rows) the specs' own rules for cells outside the domain hold, and any other illegal
     cell ends the run; with "leave out" (synthetic rows) every illegal cell is counted and its row left out. What is

@@ -50,7 +50,7 @@ _ROUNDING = 1e-9
 
 
 def counts_sensitivity(noise: Laplace | DiscreteGaussian, *, histograms: int) -> float:
-    """What a record moves of so many histograms together: in L1 under Laplace noise, else in L2."""
+    """The sensitivity of so many histograms together: in L1 for Laplace noise, else in L2."""
     return float(histograms) if isinstance(noise, Laplace) else math.sqrt(histograms)
 
 
@@ -104,7 +104,7 @@ def split_classes(encoded: EncodedTable, label: Span | None) -> tuple[EncodedTab
 
 
 def count_labels(encoded: EncodedTable, label: Span) -> Integers:
-    """Counts the records of every class, exactly. What it gives is not released. Shapes: (classes,)."""
+    """Counts the records of every class, exactly. The result is not released. Shapes: (classes,)."""
     sizes = np.zeros(label.categories, np.int64)
     for rows in cut(encoded.records):
         sizes += np.bincount(encoded.codes[rows, label.source], minlength=label.categories)
@@ -161,7 +161,7 @@ def to_grid(points: Floats) -> Integers:
 
 
 def sum_products(rows: AnyArray, to_points: Callable[[AnyArray], Floats], *, dimension: int) -> Integers:
-    """Adds up z z^T over the rows' places on the grid, exactly. What it gives is not released.
+    """Sums z z^T over the rows' points on the grid, exactly. The result is not released.
 
     Privacy: sensitivities as the module's (1) to (4), in units of `RADIUS` squared. `to_points` must give each row's
       point from that row alone.
@@ -178,7 +178,7 @@ def sum_products(rows: AnyArray, to_points: Callable[[AnyArray], Floats], *, dim
 
 
 def write_products(total: Integers, *, noise: MatrixNoise) -> AnyArray:
-    """A sum of z z^T as what its noise is added to: under Gaussian noise half of it, as a vector of its length.
+    """A sum of z z^T as it gets its noise: for Gaussian noise half of the matrix, as a vector of the same norm.
 
     Privacy: sensitivities as the module's (1) to (4); a record is in one class only, so that all classes released
       together cost what one does.

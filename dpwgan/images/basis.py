@@ -205,7 +205,7 @@ class CosineSpace:
         return points
 
     def to_points(self, encoded: EncodedTable) -> EncodedTable:
-        """Gives every row's point and label. What it gives is not released."""
+        """Every row's point and label. The result is not released."""
         points = allocate_beside(encoded.numbers, (encoded.records, self.features), np.float32)
         sources = list(self.grid.sources)
         for rows in cut(encoded.records, size=_CHUNK):

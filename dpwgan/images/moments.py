@@ -1,4 +1,4 @@
-"""The mean releases for images: class sizes and the mean of all pictures, then what each class's mean is beside it.
+"""The mean releases for images: class sizes and the mean of all pictures, then each class's deviation from it.
 
 A picture x of m pixels in [0, 1] is a point: the coordinates of x - 1/2 in a public orthonormal basis. Its length is at
 most sqrt(m)/2, whatever the picture, so that with this radius no picture is shortened, black or white: any other

@@ -87,7 +87,7 @@ class RonGauss:
 
 
 def measure_gaussians(design: RonGaussDesign | RonGaussImageDesign, run: Run) -> ClassSampler | GaussianImages:
-    """Measures what is laid out, and fits the Gaussians to it. Privacy: each release is charged before it reads rows.
+    """Takes the planned releases, and fits the Gaussians. Privacy: each release is charged before it reads rows.
 
     Raises: PrivacyError from the ledger.
     """

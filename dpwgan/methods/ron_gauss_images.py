@@ -84,7 +84,7 @@ class RonGaussImageDesign:
 
     @property
     def projection(self) -> Literal["cosine", "random"]:
-        """What the basis is: the lowest frequencies, or random directions."""
+        """The kind of basis: the lowest frequencies, or random directions."""
         return self.settings.projection or "cosine"
 
     @property

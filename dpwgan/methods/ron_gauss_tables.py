@@ -287,7 +287,7 @@ def _draft(
 
 
 def _sum_products(model: ProjectedGaussian, radius: float, encoded: EncodedTable) -> Integers:
-    """Adds up the products of the rows' places in the ball. What it gives is not released."""
+    """Sums the products of the rows' points in the ball. The result is not released."""
     projection = model.projection / radius
     return sum_products(
         model.coarsening.to_groups(encoded),

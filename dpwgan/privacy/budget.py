@@ -50,7 +50,7 @@ WEAK_EPSILON = 10.0
 
 
 def list_weaknesses(budget: Budget, *, records: int) -> list[str]:
-    """What is weak about a budget for so many rows, a sentence each; mostly nothing."""
+    """The weaknesses of a budget for so many rows, a sentence each; usually none."""
     found = []
     if budget.epsilon > WEAK_EPSILON:
         # A bound, which is never written below what it is.

@@ -35,7 +35,7 @@ class PrivacyGuarantee:
             raise PrivacyError("A guarantee needs its accountant, the accountant's version and its assumptions.")
 
     def replace_one(self) -> tuple[float, float]:
-        """Says what (epsilon, delta) holds when one record is replaced by any other legal record.
+        """The (epsilon, delta) that holds when one record is replaced by any other legal record.
 
         Privacy: a replacement is two zero-outs in a row, through the table without the record; group privacy for two
           gives (2 epsilon, (1 + e^epsilon) delta). Under REPLACE_ONE it is the guarantee itself. A delta above 1

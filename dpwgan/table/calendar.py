@@ -32,7 +32,7 @@ DIRECTIVE = re.compile(r"%(-?[a-zA-Z]|[36]f)")
 
 @dataclass(frozen=True, kw_only=True)
 class CalendarColumn(TrainedColumn, kind="calendar"):
-    """A column of moments that are written in one format: the first one, and so many whole steps later the last.
+    """A column of moments in one format: from the first one, in whole steps, to the last.
 
     Units: `first` and `step` are in microseconds, `first` from 1970 on; with `in_months` a step is so many months.
     `zone`: in which one typed moments with a time zone are told; by default in their own. `cuts` are the public steps

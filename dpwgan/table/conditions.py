@@ -1,4 +1,4 @@
-"""SQL expressions on one row, as polars reads and evaluates them; what looks beyond its row is refused.
+"""SQL expressions on one row, parsed and evaluated by polars; those that look beyond their row are refused.
 
 But for `previous.age` and `first.age`: cells of other rows of the row's unit, which the row is given with its own.
 """
@@ -433,7 +433,7 @@ def _is_null(node: Any) -> bool:
 
 
 def _list_constants(node: Any) -> list[Any]:
-    """What a constant is, or a list of constants holds but for NULL; nothing if the node is neither."""
+    """The value of a constant, or the values of a list but NULL; empty if the node is neither."""
     found = _read_literal(node)
     if found is None:
         return []

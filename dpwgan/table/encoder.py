@@ -148,7 +148,7 @@ class TableEncoder:
         return _gather(map_in_order(look, pieces))
 
     def _judge(self, frame: pl.DataFrame, findings: Findings) -> Iterator[tuple[str, EncodedCells]]:
-        """Encodes the trained columns one after the other, and counts the rows that break a rule of any column."""
+        """Encodes the trained columns in turn, and counts the rows that break a rule of any column."""
         for name, codec in self._trained.items():
             yield name, codec.encode_row(frame, findings)
         for rule in self._derived.values():
@@ -285,7 +285,7 @@ class TableEncoder:
         return frame, np.logical_or.reduce(broken)
 
     def name_units(self, frame: pl.DataFrame, sizes: Integers, *, first_unit: int, first_record: int) -> pl.DataFrame:
-        """The rows of units of these sizes, one after the other, with a fresh name a unit and a row, and their places.
+        """The rows, sorted into units of these sizes, with fresh names of units and rows, and their places.
 
         Shapes: (n,), (units,).
         """

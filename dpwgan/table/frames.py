@@ -163,7 +163,7 @@ def _read_objects(values: pd.Series, column: CalendarColumn, findings: Findings)
 
 
 def _tell_by_clock(value: Any, zone: str | None) -> Any:
-    """A moment with a zone as clocks show it, there or in another zone; what is no moment as it is.
+    """A moment with a zone as local time, in its own or another zone; anything else as it is.
 
     To the microsecond: pandas would cut off what is finer where a moment of another row is beyond its nanoseconds.
     """
@@ -215,7 +215,7 @@ def _write_column(cells: pl.Series, column: Column, schema: Schema, given: Any) 
 
 
 def _is_chosen_by_pandas(dtype: Any, column: Column) -> bool:
-    """Says whether pandas gives a dtype by itself, by what it finds in the rows: one that is empty, say."""
+    """Whether pandas infers a dtype from the rows, as for an empty column."""
     if dtype == np.dtype(bool):
         return not isinstance(column, BooleanColumn) or bool(column.missing)
     return dtype in (np.dtype(object), np.dtype("int64"), np.dtype("float64"))

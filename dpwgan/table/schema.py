@@ -1,4 +1,4 @@
-"""What is public about a table: its columns, their legal cells and ranges. No row is ever seen here."""
+"""The public facts about a table: its columns, their legal cells and ranges. No row is ever seen here."""
 
 import functools
 import itertools
@@ -95,7 +95,7 @@ class Span:
 
 @dataclass(frozen=True, kw_only=True)
 class Column(ABC):
-    """What is public about a column of this name, whatever its type is."""
+    """The public facts about a column, whatever its type."""
 
     name: str
 
@@ -131,7 +131,7 @@ class Column(ABC):
 
     @property
     def parts(self) -> tuple[Span, ...]:
-        """What methods see of it; nothing of a column that is not trained."""
+        """The spans that methods see of it; none for a column that is not trained."""
         return ()
 
     @property
@@ -270,7 +270,7 @@ class NumericColumn(TrainedColumn, kind="numeric"):
 
     @property
     def steps_per_unit(self) -> int:
-        """What may be written are whole multiples of a step; so many of them make 1."""
+        """The number of steps in 1: cells are whole multiples of a step."""
         return 1 if self.integer else int(10**self.decimals)
 
     def count_steps(self, value: float, *, up: bool) -> int:

@@ -108,5 +108,5 @@ def make_table(frame: pl.DataFrame, header: Sequence[str] | None = None) -> Sour
 
 
 def choose_step(columns: int) -> int:
-    """How many records of so many columns are parsed at a time."""
+    """The number of records of so many columns to parse at a time."""
     return max(1, min(CHUNK, _MOST_CELLS // columns))

@@ -111,7 +111,7 @@ def has_no_cells(kind: pl.DataType) -> bool:
 
 
 def name_type(kind: pl.DataType) -> str:
-    """What a type is called, without what is in it."""
+    """The name of a type, without its parameters."""
     return str(kind.base_type()).lower()
 
 

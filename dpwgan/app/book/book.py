@@ -89,7 +89,7 @@ class Book:
         return self.filter.find_left(self._add_up())
 
     def describe(self) -> dict[str, Any]:
-        """How far the book is, as the claim has it."""
+        """The state of the book, as the claim states it."""
         return {
             "name": self.name,
             "line": self.seals[-1],

@@ -124,7 +124,7 @@ def infer(game: Game, rng: np.random.Generator) -> AttackResult:
 
 
 def _play(game: Game, evaluator: Any, trials: int, *, mode: str | None = None, **said: Any) -> AttackResult:
-    """Plays an attack so many times on training and on hold-out rows; `said` is what else the result says."""
+    """Plays an attack `trials` times on training and on hold-out rows; `said`: other fields of the result."""
     results = evaluator.evaluate(**({"n_jobs": 1} if mode is None else {"mode": mode})).results()
     hits, controls = int(results.n_success), round(float(results.n_control))
     headline = compare_shares(hits, trials, controls, trials, confidence=game.settings.confidence)

@@ -109,7 +109,7 @@ class _Looks:
     """How much more often a canary's cells, pairs of them, and all of them come up in an output than others explain."""
 
     def __init__(self, encoded: EncodedTable, *, base: int, rows: int, rng: np.random.Generator) -> None:
-        """Takes a table with one row of each canary, which has so many `rows` where it is in."""
+        """Takes a table with one row of each canary, which has `rows` rows if it is in."""
         cells, self._rows = find_buckets(encoded), rows
         self._base, self._canaries = cells[:base], cells[base:]
         attributes = range(cells.shape[1])

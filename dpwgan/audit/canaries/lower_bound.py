@@ -43,7 +43,7 @@ class Signal(NamedTuple):
 
 
 def p_value_of_guesses(correct: int, *, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
-    """Bounds how likely it is to guess so many canaries right if the mechanism is (epsilon, delta)-DP.
+    """Bounds the probability of so many right guesses of canaries if the mechanism is (epsilon, delta)-DP.
 
     Each of the canaries was in the table with probability one half, by itself; after the release the attacker guesses
     for `guesses` of them whether they were in, and abstains on the others. With W binomial(guesses, e^epsilon /
@@ -62,7 +62,7 @@ def p_value_of_guesses(correct: int, *, guesses: int, canaries: int, epsilon: fl
 
 
 def bound_by_guesses(correct: int, *, guesses: int, canaries: int, delta: float, failure_probability: float) -> float:
-    """Bounds epsilon from below: the largest one under which so many right guesses are too unlikely.
+    """A lower bound on epsilon: the largest one under which so many right guesses are too unlikely.
 
     Source: as `p_value_of_guesses`; Lemma 4.7 there turns the p-value into the bound.
     """

@@ -158,7 +158,7 @@ def describe_way(found: float, *, floor: float | None, ceiling: float | None, wh
 
 
 def list_moments(entry: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
-    """What is said of a number, with the real and the synthetic table's."""
+    """The entry of a number, with the real and the synthetic table's values."""
     real, synthetic = entry["real"], entry["synthetic"]
     spread = f"standard deviation, {real['unit']}" if real["unit"] else "standard deviation"
     lines = [("mean", real["mean"], synthetic["mean"]), (spread, real["stddev"], synthetic["stddev"])]
@@ -204,7 +204,7 @@ def show_classifiers(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def judge_claim(claim: Mapping[str, Any] | None, *, matches: bool | None) -> str:
-    """Says what the claim that lies beside the synthetic table is worth.
+    """What the claim beside the synthetic table is worth.
 
     `matches` says whether the claim names the digest of the synthetic table's bytes, None where it names none. A claim
     is only quoted if it is this table's and of the documented form; what merely looks like one promises nothing.

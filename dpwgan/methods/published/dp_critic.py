@@ -274,7 +274,7 @@ def release_classes(encoded: EncodedTable, frame: SmoothFrame, *, records: int, 
 
 
 def sum_classes(encoded: EncodedTable, frame: SmoothFrame) -> Floats:
-    """Adds up what records are: each its class, in a place of its own, and its point. What it gives is not released.
+    """Sums over records of class indicators and points. The result is not released.
 
     Privacy: a record's part is `_SIZES_PART` in one place, and a point no longer than `_MEAN_PART` in others: at most 1
       long in L2. Two records' parts are at most sqrt(2 `_SIZES_PART`^2 + 4 `_MEAN_PART`^2) apart.

@@ -201,7 +201,7 @@ def _lay_out_prior(shape: TableShape, *, scale: float, share: float) -> RonGauss
 
 
 def _plan_published_prior(shape: TableShape, terms: Terms, *, share: float) -> RonGaussDesign | RonGaussImageDesign:
-    """Gives the prior epsilon_RON = psi epsilon, as published; what is left is for the generator's noise."""
+    """Plans the prior with epsilon_RON = psi epsilon, as published; the rest is for the generator's noise."""
     budget = replace(terms.budget, epsilon=share * terms.budget.epsilon)
     alone = replace(terms, budget=budget, accountant_rule=MOMENTS.name, other_charges=())
     choice = alone.calibrate(lambda scale: _lay_out_prior(shape, scale=scale, share=1.0).releases)

@@ -135,7 +135,7 @@ def plan_game(
 
 @dataclass(frozen=True, kw_only=True)
 class PlainDesign:
-    """A run that reads rows as they are: how often, and what is said of it."""
+    """A run that reads rows as they are: how often, and its description."""
 
     game: Game
     event: Unprotected
@@ -235,7 +235,7 @@ def train_plainly(
     generator_step: Callable[[], None] = lambda: None,
     every: int = 1,
 ) -> None:
-    """Runs critic steps, each on rows drawn without replacement, and one of the generator after `every` so many.
+    """Runs critic steps, each on rows drawn without replacement, and a generator step after every `every` of them.
 
     Privacy: none. Each critic step is charged, as `label`, before its batch is drawn, so that the claim says how often
       rows were read.

@@ -157,7 +157,7 @@ class OneLayerTerm:
         return 1
 
     def add_up(self, codes: Codes, *, into: Sums) -> None:
-        """Writes what some codes have of it, as `ReleasedLoss` has it."""
+        """As in `ReleasedLoss`."""
         score, _ = _score_and_gradient(codes.rows.T, weights=self.weights, sizes=self.sizes, slopes=False)
         into[0] = codes.share * codes.rows.shape[1] * score
 
@@ -224,7 +224,7 @@ def measure_distance(real: Rows[OneHotRows], synthetic: AnyFloats, *, ledger: Le
 def plan_one_layer(
     rounds: int, *, records: int, synthetic_rows: int, attributes: int, regularization: float, scale: float
 ) -> list[Release]:
-    """Lists what a run of so many rounds has to reserve.
+    """The releases of a run of so many rounds, for the ledger to reserve.
 
     A round trains one network and asks it one question; the certificate is released once. All noise multipliers grow
     with `scale`, which is that of the weights. `synthetic_rows`: how many there are at most.

@@ -126,7 +126,7 @@ class SmoothSampler(_NetworkSampler):
 
 
 def halve_sides(image: tuple[int, int, int], *, times: int) -> list[tuple[int, int]]:
-    """An image's sides, halved so often, rounded up, and on to the sides themselves."""
+    """An image's sides at each scale: halved, rounded up, from the coarsest to the full sides."""
     sizes = [image[:2]]
     for _ in range(times):
         sizes.insert(0, (-(-sizes[0][0] // STRIDE), -(-sizes[0][1] // STRIDE)))

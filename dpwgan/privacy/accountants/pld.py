@@ -267,7 +267,7 @@ class _Selection:
 
 @dataclass(frozen=True, kw_only=True)
 class _Problem:
-    """What is asked: the epsilon of `acts` at `delta`. `tail` is the mass that one act's grid may cut off."""
+    """The problem: the epsilon of `acts` at `delta`. `tail`: the mass that one act's grid may cut off."""
 
     acts: tuple[_Step | _Selection, ...]
     delta: float

@@ -94,7 +94,7 @@ def _sample(size: int, law: _Law, rng: np.random.Generator) -> Integers:
 
 
 def _try(size: int, law: _Law, rng: np.random.Generator) -> Integers:
-    """Makes so many draws and gives those that are kept."""
+    """Makes so many proposals and gives the accepted ones."""
     words = _draw_words(size, rng)
     magnitude = _invert(words >> np.uint64(1), law, rng)
     kept = np.ones(size, dtype=bool)

@@ -72,7 +72,7 @@ class CategoricalCodec(TrainedCodec):
 
     @functools.cached_property
     def _values(self) -> pl.Series:
-        """What rules see of each listed cell: numbers if every value is one."""
+        """The values of listed cells that rules see: numbers if every value is one."""
         column = self.column
         texts = pl.Series([None if token in self.missing else token for token in column.tokens], dtype=pl.String)
         return texts.cast(pl.Int64, strict=False) if column.integer else texts

@@ -1,4 +1,4 @@
-"""What the codec of any column can do; a new type of column is one more of these.
+"""The interface of codecs; a new type of column is one more of these.
 
 `out_of_domain` says what becomes of an illegal cell, by a public rule applied to each row by itself:
 "reject" counts it and the run ends; "clamp" takes the nearest legal number, and rejects what is no number;

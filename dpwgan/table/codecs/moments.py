@@ -40,7 +40,7 @@ class MomentCodec(TrainedCodec):
         return self.encode_steps(missing, steps), illegal
 
     def encode_steps(self, missing: Integers32, steps: Integers) -> EncodedCells:
-        """What methods see of (n,) moments, so many steps after the first one."""
+        """Encodes (n,) moments, in steps after the first one."""
         parts = [
             codec.encode_values(missing, numbers.astype(np.float64))
             for codec, numbers in zip(self._numbers, self.split(steps), strict=True)
@@ -127,11 +127,11 @@ class MomentCodec(TrainedCodec):
         return values
 
     def write_steps(self, steps: Integers) -> pl.Series:
-        """Writes (n,) moments, so many steps after the first one."""
+        """Writes (n,) moments, in steps after the first one."""
         return write_moments(self._place(steps), self.column)
 
     def add_steps(self, steps: Integers) -> Integers:
-        """(n,) moments, so many steps after the first one. Units: microseconds since the beginning of 1970."""
+        """(n,) moments, from steps after the first one. Units: microseconds since the beginning of 1970."""
         moments: Integers = self._place(steps).cast(pl.Int64).to_numpy()
         return moments
 

@@ -83,7 +83,7 @@ class RelativeCodec(TrainedCodec):
 
     @abstractmethod
     def _write_places(self, starts: Integers, steps: Integers) -> pl.Series:
-        """Writes what lies so many steps from (n,) starts."""
+        """Writes (n,) cells, in steps from their starts."""
 
     @abstractmethod
     def _lie_right(self, frame: pl.DataFrame) -> pl.Series:

@@ -92,7 +92,7 @@ class MemberCells(Codec):
         self.name, self._column, self._unit = column.name, column, unit
 
     def make(self, sizes: Integers) -> pl.Series:
-        """Writes the cells of units of so many rows. Privacy: post-processing of sizes. Shapes: (units,) to (n,)."""
+        """Writes the cells of units of these sizes. Privacy: post-processing of sizes. Shapes: (units,) to (n,)."""
         numbers = of_units = np.repeat(sizes, sizes)
         if self._column.tells == "place":
             firsts = np.repeat(np.cumsum(sizes) - sizes, sizes)

@@ -1,4 +1,4 @@
-"""CSV as RFC 4180 has it: a table's form is checked before any parser sees it, and its rows are never held as a whole.
+"""CSV of RFC 4180: a table's form is checked before any parser sees it, and it is never held in memory as a whole.
 
 Read are plain text and gzip (told by its first bytes, not by the name), UTF-8 with or without a byte order mark, LF or
 CRLF line endings, and cells that are quoted as a whole or not at all. The text is gone over twice, a piece at a time:
@@ -99,7 +99,7 @@ class Records:
         return sum(records for _, records in self.segments)
 
     def add(self, size: int, records: int) -> None:
-        """Adds whole records of so many bytes to those that are parsed together, or begins anew."""
+        """Adds whole records of so many bytes to those that are parsed together, or begins a new segment."""
         if self.segments and self.segments[-1][0] + size <= SEGMENT:
             before = self.segments.pop()
             size, records = before[0] + size, before[1] + records

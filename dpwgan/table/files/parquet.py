@@ -37,7 +37,7 @@ _PATIENCE = 0.5
 
 @contextmanager
 def telling(name: str) -> Iterator[None]:
-    """Turns what a file that is not Parquet raises in the block into a sentence: its own words may quote cells.
+    """Turns errors of a damaged Parquet file in the block into one sentence: their own words may quote cells.
 
     Raises: DataError.
     """

@@ -1,4 +1,4 @@
-"""A table in several files: a folder of parts, or a pattern of names, one after the other in the order of their names.
+"""A table in several files: a folder of parts, or a pattern of names, in the order of their names.
 
 A run makes of parts what it would make of one file with all their rows.
 """

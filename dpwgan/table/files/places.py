@@ -27,7 +27,7 @@ def goes_to_stream(path: str | Path) -> bool:
 
 
 def choose_passing_name(path: str | Path) -> Path:
-    """A name beside the target, through links, for what is to be renamed to it when it is whole.
+    """A name beside the target, links followed, for what is renamed to it once it is whole.
 
     Raises: OSError if nothing can have the target's own name, such as one that is too long.
     """

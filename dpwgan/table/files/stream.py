@@ -30,7 +30,7 @@ _MOST_PUBLIC = 1 << 28
 
 
 class ByteStream:
-    """A file's bytes, unpacked if they are gzipped, which is told by the first of them and not by the name."""
+    """A file's bytes, unpacked if they begin as gzip does, whatever the name."""
 
     def __init__(self, path: str | Path) -> None:
         """Reads nothing of a file yet, and all of what cannot be read twice.

@@ -100,7 +100,7 @@ def survey_specs(
     codebook: Codebook | None = None,
     folder: Path | None = None,
 ) -> Schema:
-    """The columns of a specs document that are right, as a Schema; what is wrong with the others is gathered.
+    """The valid columns of a specs document, as a Schema; problems of the others are gathered.
 
     A column derived from one that is wrong is left out, for nothing can be said of it. How many rows a unit has is no
     column of a table, and none here.

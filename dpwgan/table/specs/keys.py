@@ -28,7 +28,7 @@ LAYOUT, UNIT = "layout", "unit"
 
 @dataclass(frozen=True)
 class Keys:
-    """What the specs say of one column, the codebook, and the column that it is told by, if there is one."""
+    """The specs of one column, the codebook, and the column that it is relative to, if there is one."""
 
     name: str
     given: Mapping[str, Any]
@@ -102,7 +102,7 @@ def write_item(item: Any, *, width: int = 0, decimals: int = 0) -> str:
 
 
 def read_item(cell: str) -> str | int | Decimal:
-    """What a cell is compared by: "3", "03" and "3.0" are one number."""
+    """The key that cells are compared by: "3", "03" and "3.0" are one number."""
     if cell.isdecimal() and cell.isascii():
         return int(cell)  # most cells by far, and much faster
     return Decimal(cell) if NUMBER.fullmatch(cell) else cell

@@ -32,7 +32,7 @@ class Problems:
         return {error.column for error in self.found if error.column is not None}
 
     def concern(self, text: object) -> bool:
-        """Says whether a text speaks of a column that something is wrong with, so that nothing can be said of it."""
+        """Whether a text mentions a column with a problem, so that it cannot be judged."""
         names = {*self.columns, *self.skipped}
         return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", str(text)) for name in names)
 
