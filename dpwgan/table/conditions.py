@@ -162,9 +162,11 @@ def _is_too_deep(error: Exception) -> bool:
 def _spell_out(node: Any) -> Any:
     """The expression with `x IN (1, 2)` as `x = 1 OR x = 2`, where the list is of numbers, truth values or moments.
 
-    A cast that fails gives NULL, as one row must not end the run for all. Parts of moments and lengths are integers of
-    64 bits: polars has them in so few that 23 * 60 would be 100. A part of a text has no length below 0, as one up to a
-    mark that is not there would.
+    A cast that fails gives NULL, and so does a cell that is no pattern, as one row must not end the run for all. Nor
+    must an exponent below 0, which polars does not take of whole numbers: those of columns are doubles; nor a cell that
+    is looked for in another, which is no pattern. Parts of moments and lengths are integers of 64 bits: polars has them
+    in so few that 23 * 60 would be 100. A part of a text has no length below 0, as one up to a mark that is not there
+    would.
     """
     if isinstance(node, list):
         return [_spell_out(part) for part in node]
@@ -175,8 +177,12 @@ def _spell_out(node: Any) -> Any:
         node["options"] = "NonStrict"
     content = node.get("Function", {})
     _, which = _name(content.get("function"))
+    if which in ("Contains", "Find") and "Literal" not in content["input"][1]:
+        content["function"]["StringExpr"][which] = {"literal": which == "Find", "strict": False}
     if which in _NARROW:
         return _write(_deserialize(node).cast(pl.Int64, strict=False))
+    if which == "Generic" and _deserialize(content["input"][1]).meta.root_names():
+        content["input"][1] = _write(_deserialize(content["input"][1]).cast(pl.Float64))
     if which == "Slice" and "Literal" not in content["input"][2]:
         content["input"][2] = _write(_deserialize(content["input"][2]).clip(0))
     if which != "IsIn":

@@ -106,6 +106,21 @@ def test_a_row_is_judged_alone_as_among_others_when_a_constant_divides_it(size: 
 
 
 @pytest.mark.parametrize(
+    ("sql", "values"),
+    [
+        ("POWER(2, a) < 1", [True, False, None]),
+        ("POWER(b, a) < 1", [True, False, None]),
+        ("REGEXP_LIKE('x', t)", [None, True, None]),
+        ("STRPOS('x', t) = 1", [False, True, False]),
+        ("CAST(t AS INTEGER) = 1", [None, None, None]),
+    ],
+)
+def test_a_row_of_which_nothing_can_be_computed_ends_no_run(sql: str, values: list[bool | None]) -> None:
+    frame = pl.DataFrame({"a": [-1, 1, None], "b": [2, 2, 2], "t": ["(", "x", None]})
+    assert read_sql(sql).evaluate(frame).to_list() == values
+
+
+@pytest.mark.parametrize(
     "sql",
     [
         *("SUM(age) > 3", "age > AVG(age)", "COUNT(*) > 1", "FIRST(age) = age", "RANK() OVER (ORDER BY age) > 1"),
