@@ -377,7 +377,7 @@ def claim_run(run: EncodedRun, *, certificate: Certificate | None, book: Mapping
         asked=run_plan.terms.budget,
         relation=run_plan.terms.neighboring_relation,
         delta_chosen_by=run_plan.delta_chosen_by,
-        ledger=ledger.itemise(),
+        ledger=ledger.itemise(is_over=True),
         accountant=run_plan.choice.describe(),
         records=records,
         of_units=run.of_units,

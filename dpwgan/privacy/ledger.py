@@ -39,6 +39,9 @@ Chosen = TypeVar("Chosen")
 LOST = "lost to an interruption"
 """The detail of a line that counts acts which were charged, may have read rows, and gave nothing."""
 
+NOT_ASKED = "not asked"
+"""The detail of a line that counts acts which were paid for, and for which what was released before left nothing."""
+
 GIVEN_UP = "given up when the run was planned anew"
 """The mechanism of a line of a plan that was left when a release was lost that the run cannot do without."""
 
@@ -383,8 +386,8 @@ class Ledger:
 
         return judge_attacker(ask, epsilon=guarantee.epsilon, delta=guarantee.delta, accountant=self.accountant.name)
 
-    def itemise(self) -> list[dict[str, Any]]:
-        """Every reservation as JSON-able pairs."""
+    def itemise(self, *, is_over: bool = False) -> list[dict[str, Any]]:
+        """Every reservation as JSON-able pairs; of a run that `is_over` with how many acts of each were not asked."""
         return [
             {
                 "label": label,
@@ -394,14 +397,17 @@ class Ledger:
                 "charged": line.charged,
                 "accountant": self.accountant.name,
                 "accountant_version": self.accountant.version,
-                **({"details": details} if (details := self._describe(line.release)) else {}),
+                **({"details": details} if (details := self._describe(line, is_over=is_over)) else {}),
             }
             for label, line in self._lines.items()
         ]
 
-    def _describe(self, release: Release) -> dict[str, Any]:
-        lost = self.journal.count_lost(release.label)
-        return {**release.details, **({LOST: lost} if lost else {})}
+    def _describe(self, line: _Line, *, is_over: bool) -> dict[str, Any]:
+        counted = {
+            LOST: self.journal.count_lost(line.release.label),
+            NOT_ASKED: is_over * (line.release.times - line.charged),
+        }
+        return {**line.release.details, **{name: count for name, count in counted.items() if count}}
 
     def _find(self, label: str) -> _Line:
         line = self._lines.get(label)

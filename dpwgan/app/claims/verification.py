@@ -12,7 +12,7 @@ from dpwgan.errors import DpwganError, printable, quote
 from dpwgan.privacy.accountants.accountant import BASIC, Accountant
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import DiscreteGaussian, read_event
-from dpwgan.privacy.ledger import LOST, Ledger
+from dpwgan.privacy.ledger import LOST, NOT_ASKED, Ledger
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import ACCOUNTANTS
 from dpwgan.privacy.unit import Unit
@@ -95,7 +95,8 @@ def _find_odd_lines(document: Mapping[str, Any]) -> Iterator[str]:
     """What no sum can tell: a delta that is not its default, a batch that is not the one charged, acts left out, lists
     of cells that nobody paid for, rows that came from nowhere.
 
-    Epsilon is that of all that was reserved. A run charges all of it, unless a loss has it leave acts out.
+    Epsilon is that of all that was reserved. A run charges all of it, unless a loss has it leave acts out, or what was
+    released before left nothing to ask, as its line says then.
     """
     records, budget = document["public"]["records"], document["budget"]
     lost = any(LOST in line.get("details", {}) for line in document["ledger"])
@@ -110,9 +111,10 @@ def _find_odd_lines(document: Mapping[str, Any]) -> Iterator[str]:
         if discovery_label(column) not in labels:
             yield f"columns.domains_paid_for names {quote(column)}, whose list of cells no line of the ledger pays for"
     for line in document["ledger"]:
-        if line["charged"] < line["reserved"] and not lost:
-            acts = f"{line['charged']} of {line['reserved']} acts"
-            yield f"{quote(line['label'])}: {acts} were charged, and the ledger says of none that it was lost"
+        unasked = line["reserved"] - line["charged"]
+        if unasked > 0 and not lost and line.get("details", {}).get(NOT_ASKED) != unasked:
+            acts = f"{line['charged']} of {line['reserved']} acts were charged"
+            yield f"{quote(line['label'])}: {acts}, and the ledger says of none that it was lost, or not asked"
         rows_of_unit = 1 if line["mechanism"].endswith(COUNTED_ONCE) else document["guarantee"]["rows_per_unit"]
         if line["event"] in _OF_UNITS and line.get("rows", 1) != rows_of_unit:
             yield f"{quote(line['label'])}: it is not accounted for as all rows of a unit"

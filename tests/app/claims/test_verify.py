@@ -5,12 +5,17 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import polars as pl
 import pytest
 
 from dpwgan.__main__ import main
+from dpwgan.app.api import Synthesizer
 from dpwgan.app.claim import Claim
 from dpwgan.app.claims.verification import find_faults
 from dpwgan.errors import DpwganError
+from dpwgan.marginals import anchor
+from dpwgan.marginals.selection.comparisons import Comparisons
 from dpwgan.privacy.accountants.accountant import BASIC, Accountant
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.accountants.pld import PLD
@@ -22,7 +27,7 @@ from dpwgan.privacy.events import (
     StableSelection,
     discrete_gaussian,
 )
-from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.ledger import NOT_ASKED, Ledger
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.unit import ONE_ROW, Unit
 from tests.claims import change_part, make_claim
@@ -97,6 +102,18 @@ def test_claim_holds_when_nothing_was_changed(accountant, releases, relation):
     assert list(find_faults(Claim(document=document))) == []
     other = Claim(document=document).for_output(rows=7, chosen_by="asked for", from_saved_model=True)
     assert list(find_faults(other.for_output_with(where="a > 1"))) == []
+
+
+def test_claim_holds_when_releases_left_nothing_to_ask(monkeypatch):
+    specs = {name: {"type": "integer", "min": 0, "max": 999} for name in ("low", "high")}
+    rows = np.random.default_rng(0).integers(0, 1_000, (200, 2)).astype(str)
+    table = pl.DataFrame(rows, schema=["low", "high"]).with_columns(pl.lit("1").alias("flag"))
+    monkeypatch.setattr(anchor, "ask_for_comparisons", lambda *given, **more: Comparisons())
+    settings = {"rounds": 4, "fit_steps": 200, "codes": 20}
+    fit = Synthesizer({**specs, "flag": {"type": "boolean"}}, 20.0, method="query-gan", settings=settings).fit(table)
+    lines = {line["label"]: line for line in fit.claim().document["ledger"]}
+    assert lines["comparison answers"]["charged"] == 0 < lines["comparison answers"]["details"][NOT_ASKED]
+    assert list(find_faults(fit.claim())) == []
 
 
 CHANGES: list[tuple[str, Any, str]] = [
