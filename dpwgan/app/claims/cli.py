@@ -58,7 +58,7 @@ def _add_verify(parser: argparse.ArgumentParser) -> None:
 def _verify(arguments: argparse.Namespace) -> None:
     from dpwgan.app.claim import Claim
     from dpwgan.app.claims.signature import SUFFIX, find_fault
-    from dpwgan.app.claims.verification import check_rows, check_table, find_faults
+    from dpwgan.app.claims.verification import check_rows, check_table, find_faults, say_again
 
     content, document = _load_document(arguments.claim)
     faults: list[str] = []
@@ -77,7 +77,7 @@ def _verify(arguments: argparse.Namespace) -> None:
     if arguments.json is not None:
         write_json(arguments.json, {"claim": arguments.claim, "table": arguments.table, "faults": faults})
     if arguments.json != "-" and not arguments.quiet:
-        print_lines(faults or [f"{arguments.claim}: the claim holds", *document["summary"]])
+        print_lines(faults or [f"{arguments.claim}: the claim holds", *say_again(claim)])
     if faults:
         raise DataError(f"The claim has {say_count(len(faults), 'fault')}")
 

@@ -51,6 +51,16 @@ def find_faults(claim: Claim) -> Iterator[str]:
     yield from faults
 
 
+def say_again(claim: Claim) -> list[str]:
+    """The lines that a claim without faults comes to, by its numbers: its own may be in another version's words."""
+    document = claim.document
+    lines: list[str] = _build_again(document, _replay(document))["summary"]
+    if document["tool"]["version"] == __version__:
+        return lines
+    said = printable(str(document["tool"]["version"]))
+    return [*lines, f"These lines are made of its numbers: its own sentences, of version {said}, were not compared"]
+
+
 def _replay(document: Mapping[str, Any]) -> Ledger:
     """Reserves and charges every line of the ledger anew, under the budget that was asked for.
 

@@ -229,6 +229,17 @@ def test_command_says_what_holds_and_its_code_what_does_not_when_asked(whole, fo
     )
 
 
+def test_command_says_what_the_numbers_do_and_not_a_claim_of_another_version(whole, folder, capfd):
+    told = "How strongly: epsilon 0.0001"
+    changed = change_part(change_part(whole, "tool.version", "0.0.9"), "summary.2", told)
+    (folder / "claim.json").write_text(json.dumps(changed))
+    assert main(["claim", "verify", "claim.json", "out.csv"]) == 0
+    out = capfd.readouterr().out
+    assert told not in out
+    assert whole["summary"][2] in out
+    assert "its own sentences, of version 0.0.9, were not compared" in out
+
+
 def test_fault_is_told_when_the_table_has_other_rows_than_the_claim_says(whole, folder, capfd):
     (folder / "claim.json").write_text(json.dumps(change_part(whole, "output.rows", 2)))
     assert main(["claim", "verify", "claim.json", "out.csv"]) == 65
