@@ -89,7 +89,7 @@ def to_pandas(frame: pl.DataFrame, schema: Schema, dtypes: Mapping[str, Any] | N
     dtype, the specs say: whole numbers become int64, or Int64 with <NA> where an empty cell is legal; other numbers
     float64 with NaN for an empty cell; booleans bool, or boolean; dates and times of day with dates datetime64. A
     column with cells that are no such values ("N", or "007", which an integer would spell otherwise) stays text, with
-    None for an empty cell, and so do moments that came as objects, where nanoseconds of 64 bits hold all legal ones.
+    None for an empty cell, and so do moments of such dtypes, where nanoseconds of 64 bits hold all legal ones.
     """
     import pandas as pd
 
@@ -195,10 +195,12 @@ def _write_column(cells: pl.Series, column: Column, schema: Schema, given: Any) 
     import pandas as pd
 
     kind, may_be_empty = column.choose_type(schema)
-    dtypes = [] if given is None or _is_chosen_by_pandas(given, column) else [given]
+    is_chosen = given is not None and _is_chosen_by_pandas(given, column)
+    dtypes = [] if given is None or is_chosen else [given]
     if isinstance(column, CalendarColumn):
-        # A single moment beyond nanoseconds of 64 bits makes objects of a column.
-        if given == np.dtype(object) and (kind == "time" or holds_all(column, pl.Datetime("ns"))):
+        # A single text makes objects of a column that is numbers where it is empty, as does a single moment beyond
+        # nanoseconds of 64 bits.
+        if is_chosen and (kind == "time" or holds_all(column, pl.Datetime("ns"))):
             kind = "text"
         elif kind in ("date", "datetime"):
             dtypes.append(pd.Series([], dtype="datetime64[us]").dt.tz_localize(column.zone).dtype)

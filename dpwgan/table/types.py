@@ -37,8 +37,11 @@ def choose_type(column: Column, schema: Schema, given: pl.DataType | None = None
     kind, _ = column.choose_type(schema)
     zone = column.zone if isinstance(column, CalendarColumn) else None
     usual = pl.Datetime("us", zone) if kind == "datetime" else _TYPES[kind]
-    if given is None or given in _CHOSEN_BY_ROWS:
+    if given is None:
         return usual
+    if given in _CHOSEN_BY_ROWS:
+        # Of moments, one that is text makes text of a column that is doubles where it is empty.
+        return pl.String() if isinstance(column, CalendarColumn) else usual
     if isinstance(given, pl.Enum):
         given = pl.Categorical()  # its own categories would be those of the table
     if isinstance(given, pl.Decimal):

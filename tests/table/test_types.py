@@ -1,6 +1,7 @@
 """A table of awkward columns from pandas, CSV and Parquet: the same types and the same spellings come out."""
 
 import datetime
+import io
 import zoneinfo
 from decimal import Decimal
 from pathlib import Path
@@ -21,7 +22,7 @@ from dpwgan.table.files.reader import open_table
 from dpwgan.table.files.writer import write_table
 from dpwgan.table.frames import from_pandas, from_polars, to_pandas
 from dpwgan.table.specs import parse_specs
-from dpwgan.table.types import holds_all
+from dpwgan.table.types import choose_type, holds_all
 from tests.rows import encode_table
 
 SPECS: dict[str, Any] = {
@@ -345,3 +346,21 @@ def test_release_has_types_and_legal_cells_when_it_is_made_from_end_to_end(tmp_p
     trained = parse_specs({name: keys for name, keys in SPECS.items() if name != "note"}, sha256="0")
     compared = read_compared(tmp_path / "made.csv", trained, illegal="leave out")
     assert (compared.rows, compared.illegal) == (120, 0)
+
+
+@pytest.mark.parametrize(
+    ("keys", "cell"),
+    [
+        ({"type": "date", "min": "2020-01-01", "max": "2021-12-31"}, "2020-05-05"),
+        ({"type": "date", "format": "%Y%m%d", "min": "2020-01-01", "max": "2021-12-31"}, "20200505"),
+        ({"type": "datetime", "min": "1500-01-01", "max": "2021-12-31"}, "2020-05-05T00:00:00"),
+        ({"type": "time"}, "10:00:00"),
+    ],
+)
+def test_one_moment_does_not_tell_by_the_type_that_its_column_is_not_empty(keys: dict[str, str], cell: str) -> None:
+    schema = parse_specs({"at": {**keys, "optional": True}}, sha256="0" * 64)
+    read = [pd.read_csv(io.StringIO("at,c\n" + 3 * ",1\n" + last)) for last in (",1\n", f"{cell},1\n")]
+    left = [to_pandas(pl.DataFrame({"at": [cell, ""]}), schema, dict(frame.dtypes))["at"] for frame in read]
+    pd.testing.assert_series_equal(*left)
+    stored = [pl.from_arrow(pa.Table.from_pandas(frame)).schema["at"] for frame in read]
+    assert len({choose_type(schema.by_name["at"], schema, kind) for kind in stored}) == 1
