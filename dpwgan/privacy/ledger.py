@@ -32,7 +32,7 @@ from dpwgan.privacy.noise_source import NoiseSource, PlainStreams
 from dpwgan.privacy.release import Noisy, Release
 from dpwgan.privacy.steps import Steps, StepsObserver
 from dpwgan.privacy.unit import ONE_ROW, Unit
-from dpwgan.privacy.unit_counts import SIZES_LABEL
+from dpwgan.privacy.unit_counts import LINKS_LABEL, SIZES_LABEL
 
 Chosen = TypeVar("Chosen")
 
@@ -59,6 +59,11 @@ _PLANNED_ANEW = (
 
 _SIZES_OF_UNITS = (
     f"of {SIZES_LABEL!r} a unit is in one cell: taken out it leaves it, and with other rows it is in another"
+)
+
+_LINKS_OF_UNITS = (
+    f"of {LINKS_LABEL!r} a row may move what others of its unit add, and all rows of a unit together add one less than "
+    "they are to the counts of each column"
 )
 
 _ASSUMED_OF_EVENTS: Sequence[tuple[type[Any] | tuple[type[Any], ...], str]] = (
@@ -442,6 +447,7 @@ class Ledger:
             "released as said of a row, but for critic steps that draw whole units, which add what a row may: noise "
             "multipliers and epsilons in the ledger are those of all rows of a unit together",
             *([_SIZES_OF_UNITS] if SIZES_LABEL in self._lines else []),
+            *([_LINKS_OF_UNITS] if LINKS_LABEL in self._lines else []),
             *(() if self.unit.named else ("that nobody has more rows was promised with --rows-per-unit, not checked",)),
         )
 

@@ -42,6 +42,7 @@ def test_ledger_takes_the_release_as_that_of_all_rows_of_a_unit(relation):
     ledger = open_ledger([], budget=terms.budget, unit=terms.unit, relation=relation)
     ledger.reserve(release, as_charged=True)
     assert ledger.find(LINKS_LABEL).event.rows == 6
+    assert any("a row may move what others of its unit add" in told for told in ledger.guarantee().assumptions)
     moved = release.sensitivity * (1.0 if relation is ZERO_OUT else math.sqrt(2))
     bound = spend(moved**2 / (2 * release.stddev**2), 1e-6)
     assert 0.8 * bound < ledger.guarantee().epsilon <= bound
