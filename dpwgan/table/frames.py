@@ -85,10 +85,10 @@ def to_pandas(frame: pl.DataFrame, schema: Schema, dtypes: Mapping[str, Any] | N
     """Turns cells of text into pandas types; which, does not depend on the rows.
 
     A column has the dtype that it is given, such as that of the frame fitted to, where that holds every legal cell.
-    object, int64, float64 and bool do not count, because pandas chooses them by looking at rows; then, and without a
-    dtype, the specs say: whole numbers become int64, or Int64 with <NA> where an empty cell is legal; other numbers
-    float64 with NaN for an empty cell; booleans bool, or boolean; dates and times of day with dates datetime64. A
-    column with cells that are no such values ("N", or "007", which an integer would spell otherwise) stays text, with
+    object, int64, uint64, float64 and bool do not count, because pandas chooses them by looking at rows; then, and
+    without a dtype, the specs say: whole numbers become int64, or Int64 with <NA> where an empty cell is legal; other
+    numbers float64 with NaN for an empty cell; booleans bool, or boolean; dates and times of day with dates datetime64.
+    A column with cells that are no such values ("N", or "007", which an integer would spell otherwise) stays text, with
     None for an empty cell, and so do moments of such dtypes, where nanoseconds of 64 bits hold all legal ones.
     """
     import pandas as pd
@@ -220,7 +220,7 @@ def _is_chosen_by_pandas(dtype: Any, column: Column) -> bool:
     """Whether pandas infers a dtype from the rows, as for an empty column."""
     if dtype == np.dtype(bool):
         return not isinstance(column, BooleanColumn) or bool(column.missing)
-    return dtype in (np.dtype(object), np.dtype("int64"), np.dtype("float64"))
+    return dtype in map(np.dtype, ("object", "int64", "uint64", "float64"))  # unsigned where one is 2^63 or more
 
 
 def _write_given(cells: pl.Series, column: Column, schema: Schema, dtype: Any, *, may_be_empty: bool) -> Any:

@@ -29,7 +29,8 @@ _TYPES: dict[str, pl.DataType] = {
     "time": pl.Time(),
 }
 
-_CHOSEN_BY_ROWS = (pl.Int64(), pl.Float64())
+# Whole numbers are unsigned where one is 2^63 or more.
+_CHOSEN_BY_ROWS = (pl.Int64(), pl.UInt64(), pl.Float64())
 
 
 def choose_type(column: Column, schema: Schema, given: pl.DataType | None = None) -> pl.DataType:
