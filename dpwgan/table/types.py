@@ -29,6 +29,8 @@ _TYPES: dict[str, pl.DataType] = {
     "time": pl.Time(),
 }
 
+# One cell that is no number, or too large for one, makes text of a column.
+_NUMBERS = ("whole", "real", "truth")
 # Whole numbers are unsigned where one is 2^63 or more.
 _CHOSEN_BY_ROWS = (pl.Int64(), pl.UInt64(), pl.Float64())
 
@@ -38,9 +40,9 @@ def choose_type(column: Column, schema: Schema, given: pl.DataType | None = None
     kind, _ = column.choose_type(schema)
     zone = column.zone if isinstance(column, CalendarColumn) else None
     usual = pl.Datetime("us", zone) if kind == "datetime" else _TYPES[kind]
-    if given is None:
+    if given is None or given == pl.Null():  # which a column without any cell has
         return usual
-    if given in _CHOSEN_BY_ROWS:
+    if given in _CHOSEN_BY_ROWS or (given == pl.String() and kind in _NUMBERS):
         # Of moments, one that is text makes text of a column that is doubles where it is empty.
         return pl.String() if isinstance(column, CalendarColumn) else usual
     if isinstance(given, pl.Enum):
