@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import dp_accounting
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import optimize, stats
 
 from dpwgan.privacy.accountants.moments import ORDERS
 from dpwgan.privacy.budget import NeighboringRelation
@@ -58,8 +58,8 @@ def _two_point_divergence(order: float, *, length: float) -> float:
     def divergence(t: float) -> float:
         low = math.exp(t - length)
         weight = -math.expm1(t - length) / (low * math.expm1(length))
-        logs = [math.log(weight) + order * t, math.log1p(-weight) + order * (t - length)] if weight < 1 else [order * t]
-        return float(special.logsumexp(logs)) / (order - 1)
+        rest = math.log1p(-weight) + order * (t - length) if weight < 1 else -math.inf
+        return float(np.logaddexp(math.log(weight) + order * t, rest)) / (order - 1)
 
     inside = length * np.linspace(1e-6, 1 - 1e-6, 41)
     best = max(inside.tolist(), key=divergence)
