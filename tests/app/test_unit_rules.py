@@ -101,6 +101,7 @@ def test_rules_between_rows_are_planned_with_their_time():
 
 
 def test_what_no_unit_can_keep_is_refused(monkeypatch):
+    monkeypatch.setattr(together, "choose_step", lambda columns: 1_000)
     tried = []
     put_together = together.UnitSource._put_together
     monkeypatch.setattr(
