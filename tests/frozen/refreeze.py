@@ -19,10 +19,8 @@ from pathlib import Path
 from typing import Any
 
 GROUPS = (
-    ("dp-wgan",),
-    ("dp-gan", "loss-noise-gan"),
-    ("ron-dp-gan", "dp-critic"),
-    ("query-gan", "independent", "ron-gauss"),
+    ("dp-wgan", "dp-gan", "loss-noise-gan"),
+    ("ron-dp-gan", "dp-critic", "query-gan", "independent", "ron-gauss"),
 )
 """Methods that are run in one process: to import TensorFlow takes as long as ten runs."""
 
