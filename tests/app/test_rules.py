@@ -137,6 +137,7 @@ EQUATIONS = (
 def test_equations_between_numbers_hold_in_all_rows(solved, monkeypatch):
     monkeypatch.setitem(sampling._ROUNDS, "solved", solved)
     monkeypatch.setattr(sampling, "_LEAST_DRAWN", 1_000)
+    monkeypatch.setattr(sampling, "_MOST_DRAWN", 1_000)
     rng = np.random.default_rng(0)
     fixed, stock, cash, paid, won = np.round(np.exp(rng.normal(8, 1, (5, 2_000))), 2)
     current = stock + cash
