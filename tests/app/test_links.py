@@ -28,8 +28,7 @@ SPECS: dict[str, Any] = {
     "pay": {"type": "integer", "min": 0, "max": 9_999, "missing": ["none"]},
     "status": {"type": "enum", "values": ["at work", "at home", "at school"]},
 }
-ALONE = {**SPECS, "unit": {**SPECS["unit"]}}
-del ALONE["unit"]["linked"]
+ALONE = {**SPECS, "unit": {key: own for key, own in SPECS["unit"].items() if key != "linked"}}
 
 
 def make_frame(persons: int = 3_000) -> pd.DataFrame:
@@ -347,16 +346,9 @@ def test_specs_say_what_may_be_linked(tmp_path):
     for linked in (["wave"], ["sex"], ["person"], ["nothing"]):
         with pytest.raises(SpecsError, match="'linked' names"):
             Synthesizer({**SPECS, "unit": {**SPECS["unit"], "linked": linked}}, 1.0)
+    drop, unit = {"type": "drop"}, {"column": "person", "max_rows": 4, "linked": ["pay"]}
     with pytest.raises(SpecsError, match="the output names no units"):
-        Synthesizer(
-            {
-                **SPECS,
-                "person": {"type": "drop"},
-                "sex": {"type": "drop"},
-                "unit": {"column": "person", "max_rows": 4, "linked": ["pay"]},
-            },
-            1.0,
-        )
+        Synthesizer({**SPECS, "person": drop, "sex": drop, "unit": unit}, 1.0)
     with pytest.raises(SpecsError, match="nothing is 'linked'"):
         Synthesizer({**SPECS, "unit": {"column": "person", "max_rows": 1, "linked": ["pay"]}}, 1.0)
     document = tmp_path / "specs.json"

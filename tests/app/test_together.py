@@ -342,11 +342,9 @@ def test_no_unit_has_kinds_that_go_with_no_cells_of_its_own_columns(caplog):
     assert set(kinds) <= {frozenset(own) for own in (["all"], ["day"], ["night"], ["day", "night"])}
     # 209 forms with noise of 35 each are more than 1,800 rows.
     assert "units have 209 forms" in caplog.text
+    rules = [{"sql": "register = 'all' AND persons > 8", "violations": "keep"}]
     with pytest.raises(SpecsError, match="The rules leave no unit"):
-        fit(
-            {**METERS, "rules": [{"sql": "register = 'all' AND persons > 8", "violations": "keep"}]},
-            frame=make_meters(),
-        )
+        fit({**METERS, "rules": rules}, frame=make_meters())
 
 
 @pytest.mark.parametrize("kind", [{}, {"kind": "role"}], ids=["of one kind", "of kinds"])
