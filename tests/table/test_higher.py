@@ -74,7 +74,8 @@ def test_numbers_that_are_often_equal_are_so_in_what_is_released():
 
     def release(gross: dict[str, Any]) -> pd.DataFrame:
         specs = {"gross": gross, "base": number, "rules": ["gross >= base"]}
-        fitted = Synthesizer(specs, 20.0, method="query-gan", rows=2000, settings={"rounds": 0}).fit(table)
+        settings = {"rounds": 0, "codes": 100}
+        fitted = Synthesizer(specs, 20.0, method="query-gan", rows=2000, settings=settings).fit(table)
         return fitted.sample(where="gross < 800")
 
     drawn = release(told)

@@ -88,7 +88,7 @@ def test_frame_of_typed_moments_is_released_with_rules_and_conditions():
     stayed = began + pd.to_timedelta(rng.integers(0, 4 * 1440, 3000), unit="min")
     table = pd.DataFrame({"a": began, "b": stayed, "dead": rng.integers(0, 2, 3000)})
     specs = {"b": STAY, "a": BEGAN, "dead": {"type": "enum", "count": 2}, "rules": ["a <= b"]}
-    fitted = Synthesizer(specs, 50.0, method="query-gan", rows=2000, settings={"rounds": 2}).fit(table)
+    fitted = Synthesizer(specs, 50.0, method="query-gan", rows=2000, settings={"rounds": 2, "codes": 100}).fit(table)
     drawn = fitted.sample(where="dead = 1")
     assert list(drawn.dtypes) == list(table.dtypes)
     assert len(drawn) == 2000
