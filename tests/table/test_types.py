@@ -366,11 +366,22 @@ def test_one_moment_does_not_tell_by_the_type_that_its_column_is_not_empty(keys:
     assert len({choose_type(schema.by_name["at"], schema, kind) for kind in stored}) == 1
 
 
-def test_one_odd_cell_among_numbers_does_not_tell_by_the_type_that_it_is_there() -> None:
-    keys = {"type": "integer", "min": 0, "max": 99, "optional": True, "out_of_domain": "missing"}
-    schema = parse_specs({"n": keys}, sha256="0" * 64)
-    read = [pd.read_csv(io.StringIO(f"n,c\n5,1\n{cell},1\n")) for cell in (7, 2**64 - 1, "x", "")]
-    assert [str(frame["n"].dtype) for frame in read] == ["int64", "uint64", "object", "float64"]
+@pytest.mark.parametrize(
+    ("keys", "read_as"),
+    [
+        ({"out_of_domain": "clamp"}, {7: "int64", 2**64 - 1: "uint64"}),
+        (
+            {"out_of_domain": "missing", "optional": True},
+            {7: "int64", 2**64 - 1: "uint64", "x": "object", "": "float64"},
+        ),
+    ],
+)
+def test_one_odd_cell_among_numbers_does_not_tell_by_the_type_that_it_is_there(
+    keys: dict[str, str], read_as: dict[int | str, str]
+) -> None:
+    schema = parse_specs({"n": {"type": "integer", "min": 0, "max": 99, **keys}}, sha256="0" * 64)
+    read = [pd.read_csv(io.StringIO(f"n,c\n5,1\n{cell},1\n")) for cell in read_as]
+    assert [str(frame["n"].dtype) for frame in read] == [*read_as.values()]
     left = [to_pandas(pl.DataFrame({"n": ["7"]}), schema, dict(frame.dtypes))["n"].dtype for frame in read]
     stored = [pl.from_arrow(pa.Table.from_pandas(frame)).schema["n"] for frame in read]
     kinds = [choose_type(schema.by_name["n"], schema, kind) for kind in stored]
