@@ -28,6 +28,7 @@ from dpwgan.privacy.events import (
 )
 from dpwgan.privacy.guarantee import PrivacyGuarantee
 from dpwgan.privacy.journal import Journal
+from dpwgan.privacy.mechanisms.discovery import calibrate_selection
 from dpwgan.privacy.noise_source import NoiseSource, PlainStreams
 from dpwgan.privacy.release import Noisy, Release
 from dpwgan.privacy.steps import Steps, StepsObserver
@@ -175,8 +176,8 @@ class Ledger:
 
         It is planned for single rows, and scaled to the unit, unless it is `as_charged` already.
         Raises: PrivacyError if the label is taken, the times are not a whole number of at least 1, the total of
-          everything reserved would pass the budget, or earlier lives of the run charged more. The ledger is then as it
-          was.
+          everything reserved would pass the budget, epsilon is too small for a list of cells, or earlier lives of the
+          run charged more. The ledger is then as it was.
         """
         release = release if as_charged else self.unit.scale_release(release)
         label, event, times = release.label, release.event, release.times
@@ -195,6 +196,9 @@ class Ledger:
                 f"{self.budget.delta:g} by the {self.accountant.name} accountant; the budget is "
                 f"{self.budget.epsilon:g}."
             )
+        if isinstance(event, StableSelection):
+            # What cannot be drawn is refused before it is charged.
+            calibrate_selection(event.of_row, neighboring_relation=self.neighboring_relation)
         earlier = self.journal.count_charged(label, event=event)
         if earlier > times:
             raise PrivacyError(f"{label}: {earlier} acts were charged before, and only {times} are reserved.")

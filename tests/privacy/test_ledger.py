@@ -74,6 +74,13 @@ def test_ledger_refuses_a_count_when_it_is_no_whole_number_above_zero(count):
         ledger.charge("critic", count)
 
 
+def test_ledger_refuses_a_list_of_cells_whose_noise_could_not_be_drawn_before_it_is_charged():
+    ledger = open_with(make_release("these", StableSelection(epsilon=1e-6, delta=1e-9)))
+    with pytest.raises(PrivacyError, match="epsilon of 9e-07 for a list of cells is too small"):
+        ledger.reserve(make_release("those", StableSelection(epsilon=9e-7, delta=1e-9)))
+    assert [release.label for release in ledger.releases] == ["these"]
+
+
 @ACCOUNTANTS
 def test_epsilon_spent_climbs_to_what_was_reserved_when_everything_is_charged(accountant):
     assert open_with(accountant=accountant).epsilon_spent() == 0.0

@@ -67,7 +67,7 @@ def usable_decay(decay: float) -> float:
     Raises: PrivacyError if nothing is left of it, or it is not finite: the noise would be unusable or absent.
     """
     if not (math.isfinite(decay) and decay * PARTS >= 1):
-        raise PrivacyError(f"The decay of discrete Laplace noise must be finite and at least {1 / PARTS:.2g}.")
+        raise PrivacyError(f"An epsilon of {decay:.3g} for a list of cells is too small: the least is {1 / PARTS:.2g}.")
     # Above 32 the noise is 0 but for 2 e^-32 of the draws; a larger decay would gain nothing.
     return min(math.floor(decay * PARTS), 32 * PARTS) / PARTS
 
