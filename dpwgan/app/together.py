@@ -42,6 +42,8 @@ _MOST_TURNS, _MOST_IN_VAIN = 100, 5
 _FEW_FOR_EACH, _FEW = 20, 1024
 # A form is given up after so many units or rows if hardly one in so many keeps all rules.
 _IN_VAIN, _ROWS_IN_VAIN, _RARE = 1_000, 20_000, 100
+# The least rows to choose from, as far as a chunk has room: of few, units of rare cells find none that fit.
+_ENOUGH = 1 << 15
 # Rows next to each other among which units take theirs.
 _NEAR = 4096
 # Tries of another row for one that breaks a rule in its unit, and their reach to each side.
@@ -87,8 +89,7 @@ class UnitSource:
         self._rules, self._placing = encoder.make_unit_rules(), encoder.make_unit_rules(free_of=unit.shared)
         # If so, rows swap whatever their keys are, and units that repeat one are given up.
         self._links_keys = not {*unit.linked}.isdisjoint(unit.unique)
-        # The least rows to choose from.
-        self._least = choose_step(len(encoder.header)) // 2
+        self._most = choose_step(len(encoder.header))
 
     def fit_shares(self, forms: Integers, *, rng: np.random.Generator) -> Sequence[float]:
         """The shares of units of each form: as released, and with several kinds of rows fitted to the rows drawn.
@@ -115,8 +116,8 @@ class UnitSource:
         return rows * self._count_times(rows)
 
     def _count_times(self, rows: int) -> int:
-        few = max(_FEW, _FEW_FOR_EACH * rows) if self._source.leaves_out else self._least
-        return -(-min(few, self._least) // rows)
+        few = max(_FEW, _FEW_FOR_EACH * rows) if self._source.leaves_out else _ENOUGH
+        return max(1, min(-(-min(few, _ENOUGH) // rows), self._most // rows))
 
     def draw(
         self, units: Integers, first_unit: int, first_record: int, *, draft: Draft | None, rng: np.random.Generator

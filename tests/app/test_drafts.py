@@ -106,7 +106,7 @@ def test_few_units_are_put_together_of_the_rows_of_one_draft(monkeypatch):
     monkeypatch.setattr("dpwgan.app.together.choose_step", lambda columns: 4 * ROWS)
     drafts = note_drafts(monkeypatch)
     assert pl.concat(list(draw([], units=True))).height == ROWS
-    assert [len(draft.codes) for draft in drafts] == [2 * ROWS]
+    assert [len(draft.codes) for draft in drafts] == [4 * ROWS]
 
 
 def test_each_row_of_a_draft_is_written_once(monkeypatch):
