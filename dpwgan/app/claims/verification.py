@@ -52,11 +52,11 @@ def find_faults(claim: Claim) -> Iterator[str]:
 
 
 def say_again(claim: Claim) -> list[str]:
-    """The lines that a claim without faults comes to, by its numbers: its own may be in another version's words."""
+    """The lines of a claim without faults: its own if they were compared, else those that its numbers come to."""
     document = claim.document
-    lines: list[str] = _build_again(document, _replay(document))["summary"]
     if document["tool"]["version"] == __version__:
-        return lines
+        return [*document["summary"]]
+    lines = _build_again(document, _replay(document))["summary"]
     said = printable(str(document["tool"]["version"]))
     return [*lines, f"These lines are made of its numbers: its own sentences, of version {said}, were not compared"]
 
