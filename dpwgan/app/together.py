@@ -29,9 +29,10 @@ from dpwgan.table.schema import UnitColumn
 from dpwgan.table.source import choose_step
 from dpwgan.table.storage import cut_sizes
 from dpwgan.table.threads import map_in_order
-from dpwgan.table.units.distinct import draw_near, find_alike, tell_apart
+from dpwgan.table.units.distinct import find_alike, tell_apart
 from dpwgan.table.units.forms import count_kinds, fit_shares, list_forms, read_kinds
 from dpwgan.table.units.links import PairCells, choose_repeats, link_rows, list_order, list_rows, put_in_order
+from dpwgan.table.units.replacements import replace_broken
 from dpwgan.table.units.unit_rules import PlacedRows
 
 Form = tuple[int, ...]
@@ -46,8 +47,8 @@ _IN_VAIN, _ROWS_IN_VAIN, _RARE = 1_000, 20_000, 100
 _ENOUGH = 1 << 15
 # Rows next to each other among which units take theirs.
 _NEAR = 4096
-# Tries of another row for one that breaks a rule in its unit, and their reach to each side.
-_TRIES, _NEAR_BY = 20, 64
+# Tries of another form for one that was made in vain.
+_TRIES = 20
 # Rows swap within their own key if keys are fewer than one in so many rows.
 _FEW_KEYS = 64
 # Rows drawn to count kinds and sizes of units.
@@ -87,6 +88,7 @@ class UnitSource:
         self._order, self._least_of_kinds = list_order(encoder.schema), list_forms(encoder.schema).min(axis=0)
         # Rows are placed by their own cells: those that units share are put in afterwards.
         self._rules, self._placing = encoder.make_unit_rules(), encoder.make_unit_rules(free_of=unit.shared)
+        self._tied = {source for name in encoder.rules.columns for source in encoder.list_sources(name)}
         # If so, rows swap whatever their keys are, and units that repeat one are given up.
         self._links_keys = not {*unit.linked}.isdisjoint(unit.unique)
         self._most = choose_step(len(encoder.header))
@@ -214,10 +216,18 @@ class UnitSource:
         if linked:
             frame = self._repeat(frame, values[order], of_units, kinds[order], rng=rng)
         if self._shared:
-            heads = order[starts + rng.integers(0, sizes)]
-            cells = rows.select(self._shared)[np.repeat(heads, sizes)]
+            heads = np.repeat(starts + rng.integers(0, sizes), sizes)
+            cells = rows.select(self._shared)[order[heads]]
             frame, broken = self._encoder.put_cells(frame, cells, rng=rng)
-            frame, broken = self._give_way(rows[order], frame, broken, cells, kinds[order], rng=rng)
+            frame, broken = replace_broken(
+                frame,
+                broken,
+                of_units,
+                kinds[order],
+                self._list_orders(values[order], shared, heads),
+                lambda others, places: self._encoder.put_cells(rows[order[others]], cells[places], rng=rng),
+                rng=rng,
+            )
         if self._order and (linked or self._placing or self._shared):
             moved = self._encoder.read_values(frame, self._order).get_columns()
             frame = frame[put_in_order(of_units, kinds[order], moved)]
@@ -227,33 +237,21 @@ class UnitSource:
             broken |= self._rules.find_broken(self._rules.read_values(frame), of_units)
         return frame, ~np.logical_or.reduceat(broken, starts)
 
-    def _give_way(
-        self,
-        rows: pl.DataFrame,
-        frame: pl.DataFrame,
-        broken: Flags,
-        cells: pl.DataFrame,
-        kinds: Integers32,
-        *,
-        rng: np.random.Generator,
-    ) -> tuple[pl.DataFrame, Flags]:
-        """Replaces rows that break a rule with their unit's cells by others near by; and says which still do.
+    def _list_orders(
+        self, values: pl.DataFrame, shared: Sequence[str], heads: Integers
+    ) -> list[tuple[Integers, Integers]]:
+        """Orders in which other rows are looked for, for those that break a rule with the cells of their unit's head.
 
-        Giving up units instead would mostly lose those of rare cells, whose rows differ most.
-        Shapes: (n,) each.
+        As they lie, in units that share much with the next; then by what units share and rules read, as rows that had
+        the head's cells kept the rules with them. Shapes: (n,) each.
         """
-        of_kinds, by_kind = kinds.astype(np.int64) * len(kinds), np.argsort(kinds, kind="stable")
-        reach = _NEAR_BY * len(np.unique(kinds))
-        for _ in range(_TRIES):
-            places = np.flatnonzero(broken)
-            if not len(places):
-                break
-            near = draw_near(by_kind, of_kinds, places, reach=reach, rng=rng)
-            others, wrong = self._encoder.put_cells(rows[near], cells[places], rng=rng)
-            taken, broken[places] = np.arange(len(kinds)), wrong
-            taken[places[~wrong]] = len(kinds) + np.flatnonzero(~wrong)
-            frame = pl.concat([frame, others])[taken]
-        return frame, broken
+        places = np.arange(len(heads))
+        orders = [(places, places)]
+        if tied := [name for name in shared if name in self._tied]:
+            by = pl.struct([*tied, *(name for name in shared if name not in self._tied)])
+            ranks = values.select(by.rank("dense").cast(pl.Int64) - 1).to_series().to_numpy()
+            orders.append((ranks, ranks[heads]))
+        return orders
 
     def _find_seats(self, values: pl.DataFrame, alike: Integers) -> tuple[Integers, Integers | None]:
         """Which rows are exchangeable: those alike, if need be with the same key; else also keys that must rise.

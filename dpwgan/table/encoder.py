@@ -124,7 +124,7 @@ class TableEncoder:
 
     def _count_sound(self, frame: pl.DataFrame, rule: Rule) -> int:
         """How many of (n,) rows have only legal cells where a rule reads them."""
-        for name in {source for read in rule.columns for source in self._list_sources(read)}:
+        for name in {source for read in rule.columns for source in self.list_sources(read)}:
             distinct, places = list_distinct(frame.get_column(name))
             _, illegal = self._trained[name].encode_distinct(distinct)
             is_sound = ~np.logical_or.reduce([*illegal.values(), np.zeros(len(distinct), np.bool_)])
@@ -218,7 +218,7 @@ class TableEncoder:
 
     def list_rules(self) -> tuple[RowRule, ...]:
         """The rules between columns, and what is derived of one list of categories, as methods see them."""
-        sources = {name: self._list_sources(name) for name in self._derived}
+        sources = {name: self.list_sources(name) for name in self._derived}
         of_lists = [name for name, (first, *more) in sources.items() if not more and self._number_of[first] is None]
         derived = (self._describe_derived(name, *sources[name]) for name in of_lists)
         return (*map(self._describe_rule, self.schema.rules), *derived)
@@ -242,7 +242,7 @@ class TableEncoder:
         book = RuleBook([rule], self._readable)
 
         def list_sources(names: Iterable[str]) -> list[str]:
-            return [source for name in names for source in self._list_sources(name)]
+            return [source for name in names for source in self.list_sources(name)]
 
         def break_rows(encoded: EncodedTable) -> Flags:
             cells = self.decode_columns(encoded, np.random.default_rng(0), names=rule.columns)
@@ -304,7 +304,7 @@ class TableEncoder:
 
     def exchange(self, into: EncodedTable, other: EncodedTable, names: Iterable[str], rows: Flags) -> None:
         """Copies into flagged rows what another table has there of some columns, or of those that they derive from."""
-        for name in {source for seen in names for source in self._list_sources(seen)}:
+        for name in {source for seen in names for source in self.list_sources(seen)}:
             for place, mine, theirs in (
                 (self._code_of[name], into.codes, other.codes),
                 (self._number_of[name], into.numbers, other.numbers),
@@ -332,7 +332,7 @@ class TableEncoder:
         if part.numbers is not None:
             numbers[self._number_of[name]] = part.numbers
 
-    def _list_sources(self, name: str) -> tuple[str, ...]:
+    def list_sources(self, name: str) -> tuple[str, ...]:
         """The trained columns without whose cells a column's say nothing, itself among them if it is trained."""
         names = self._derived[name].sources if name in self._derived else (name,)
         return tuple(dict.fromkeys(source for own in names for source in (own, *self._trained[own].sources)))
@@ -344,7 +344,7 @@ class TableEncoder:
 
         def is_free(text: str) -> bool:
             read = UnitRules([text], self._readable).columns
-            return without.isdisjoint(source for name in read for source in self._list_sources(name))
+            return without.isdisjoint(source for name in read for source in self.list_sources(name))
 
         return UnitRules([*filter(is_free, texts)], self._readable)
 
