@@ -351,7 +351,10 @@ def _hand_out(kinds: Integers32, units: Integers, *, rng: np.random.Generator) -
                 near = np.searchsorted(everywhere, start)
                 own = everywhere[max(near - 1, 0) : near + 1] if len(everywhere) else np.arange(start, stop)
             whose = np.repeat(np.arange(first, last), units[first:last, kind])
-            taken.append(own[((np.arange(len(whose)) + rng.random()) * (len(own) / len(whose))).astype(np.int64)])
+            # Where they are short, those of one unit are different ones still.
+            heads, in_turn = np.searchsorted(whose, whose), np.arange(len(whose))
+            evenly = ((heads + rng.random()) * (len(own) / len(whose))).astype(np.int64)
+            taken.append(own[(evenly + in_turn - heads) % len(own)])
             places.append(whose)
     rows, of_units = np.concatenate(taken), np.concatenate(places)
     handed: Integers = rows[np.argsort(of_units, kind="stable")]

@@ -14,7 +14,7 @@ from dpwgan.app.api import Synthesizer
 from dpwgan.app.claim import Claim
 from dpwgan.app.claims.verification import find_faults
 from dpwgan.app.sampling import RowSource
-from dpwgan.app.together import UnitSource, _give_up, cut_units, draw_forms
+from dpwgan.app.together import UnitSource, _give_up, _hand_out, cut_units, draw_forms
 from dpwgan.errors import SpecsError, UsageError
 from dpwgan.privacy.unit_counts import SIZES_LABEL
 from tests.lives import fit_through_kills
@@ -250,6 +250,14 @@ def test_a_row_may_come_twice_in_a_unit_where_its_kind_is_short():
     drawn = units.draw(np.tile([4, 0], (100, 1)), 0, 0, draft=None, rng=np.random.default_rng(1))
     assert drawn.height == 400
     assert (drawn.group_by("house").len()["len"] == 4).all()
+
+
+def test_rows_of_a_kind_that_is_short_come_twice_in_different_units():
+    kinds, units = np.where(np.arange(40) < 5, 1, 0).astype(np.int32), np.tile([2, 2], (10, 1))
+    rows = _hand_out(kinds, units, rng=np.random.default_rng(2)).reshape(10, 4)
+    assert (kinds[rows].sum(axis=1) == 2).all()
+    assert all(len({*unit}) == 4 for unit in rows.tolist())
+    assert {*rows[kinds[rows] == 1].tolist()} == {*range(5)}
 
 
 def list_parts(synthesizer: Synthesizer) -> tuple[Any, Any]:
