@@ -71,6 +71,8 @@ class Parser(argparse.ArgumentParser):
             meant += [place for place in places if len(typed) > 2 and place.startswith(typed)]
             if meant and self.usage:
                 message = f"there is no flag {name}: {meant[0]} goes without a name: {self.usage.splitlines()[0]}"
+        elif self.usage and message.startswith(("unrecognized arguments", "the following arguments are required")):
+            message += f"; usage: {self.usage.splitlines()[0]}"
         raise UsageError(message)
 
 

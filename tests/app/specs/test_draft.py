@@ -292,6 +292,7 @@ def test_column_of_parquet_stays_open_when_its_type_has_no_cells(tmp_path, capfd
     [
         (["--from", "none.json"], 66, "does not exist"),
         ([], 2, "--from FILE names the dictionary"),
+        (["{sdv}"], 2, "usage: dpwgan specs draft --from FILE"),
         (["--from", "{sdv}", "--kind", "xls"], 2, "--kind must be one of sdv, csvw,"),
         (["--from", "{sdv}", "-o", "{sdv}"], 2, "--output would write over a file that is read"),
         (["--from-rows", "-"], 2, "--from-rows must be a file"),
