@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from dpwgan.marginals.anchor_plan import ONE_WAYS_LABEL, AnchorDesign
+from dpwgan.marginals.anchor_plan import AnchorDesign
 from dpwgan.marginals.fit.code_information import CodeInformation
 from dpwgan.marginals.fit.emptiness import find_empty
 from dpwgan.marginals.fit.forbidden import ForbiddenMass
@@ -113,20 +113,7 @@ def fit_anchor(
     """
     if rows.shared:
         threads = 1  # a process with connections to others is not one to fork
-    table = release_groups(
-        rows,
-        design.one_way_plan,
-        ledger=ledger,
-        label=ONE_WAYS_LABEL,
-        least_count=design.fit.least_count,
-        most_groups=design.most_groups,
-        most_intervals=design.most_intervals,
-        rules=design.shape.rules,
-        public=public,
-        answer_stddev=design.answer_stddev,
-        detailed=design.detailed,
-        absences=design.absences,
-    )
+    table = release_groups(rows, design, ledger=ledger, public=public)
     layout = table.layout
     if not design.fit.ticks:
         progress(1, 1, ledger.epsilon_spent())

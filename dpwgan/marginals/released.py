@@ -5,13 +5,13 @@ of pairs, and fits a mixture (`dpwgan.marginals.fit.mixture`) to all of it.
 """
 
 import functools
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from dpwgan.array_types import AnyIntegers, Arrays, Floats, Floats32
+from dpwgan.marginals.anchor_plan import ONE_WAYS_LABEL, AnchorDesign
 from dpwgan.marginals.answers.measurements import GroupedRows, MeasuredMarginals, answer_marginal
 from dpwgan.marginals.answers.public_prior import PublicPrior, choose_kept
 from dpwgan.marginals.answers.views import Views
@@ -22,13 +22,13 @@ from dpwgan.marginals.fit.markov_tree import draw_first_codes
 from dpwgan.marginals.groups import Edge, GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities
 from dpwgan.marginals.one_way.coarsening import CELLS, GROUPS, Coarsening, CoarseRows
-from dpwgan.marginals.one_way.merging import MOST_CELLS, coarsen
-from dpwgan.marginals.one_way.one_ways import OneWayPlan, measure_one_ways
+from dpwgan.marginals.one_way.merging import coarsen
+from dpwgan.marginals.one_way.one_ways import measure_one_ways
 from dpwgan.marginals.rows.moves import Answers
 from dpwgan.marginals.selection.absence_questions import ask_for_absence
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.table.encoded import EncodedTable, RowRule
+from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.rows import Rows
 
 _LEAST_SHARE = 1e-9
@@ -160,33 +160,23 @@ class ReleasedTable:
 
 
 def release_groups(
-    rows: Rows[EncodedTable],
-    plan: OneWayPlan,
-    *,
-    ledger: Ledger,
-    label: str,
-    least_count: float,
-    most_groups: int = MOST_CELLS,
-    most_intervals: int = MOST_CELLS,
-    rules: Sequence[RowRule] = (),
-    public: EncodedTable | None = None,
-    answer_stddev: float = math.inf,
-    detailed: Sequence[int] = (),
-    absences: int = 0,
+    rows: Rows[EncodedTable], design: AnchorDesign, *, ledger: Ledger, public: EncodedTable | None
 ) -> ReleasedTable:
-    """Releases the one-way counts of a plan, and merges codes and levels into groups that stand out of the noise.
+    """Releases the one-way counts of a design, and merges codes and levels into groups that stand out of the noise.
 
-    `label`: of the releases in the ledger. `least_count`: what a group holds at least, in records. `most_groups`: of an
-    attribute without a number, `most_intervals` of one with. `rules` forbid combinations of groups. One-ways are shrunk
-    towards `public` rows, which are a prior for answers, whose noise has `answer_stddev`, in records. `detailed`: the
-    attributes whose codes may be told apart within groups. `absences`: the most questions on columns missing together.
+    Rules forbid combinations of groups. One-ways are shrunk towards `public` rows, which are a prior for answers.
     Privacy: the releases of `measure_one_ways` and `ask_for_absence`; the rest is made of them alone.
     Raises: PrivacyError from the ledger.
     """
-    one_ways = measure_one_ways(rows, plan, ledger=ledger, label=label)
-    kinds = find_kinds(plan, rules)
+    plan, rules = design.one_way_plan, design.shape.rules
+    one_ways = measure_one_ways(rows, plan, ledger=ledger, label=ONE_WAYS_LABEL)
     merge = functools.partial(
-        coarsen, one_ways, least_count=least_count, most_cells=most_groups, most_intervals=most_intervals, kinds=kinds
+        coarsen,
+        one_ways,
+        least_count=design.fit.least_count,
+        most_cells=design.most_groups,
+        most_intervals=design.most_intervals,
+        kinds=find_kinds(plan, rules),
     )
     coarsening, records = merge(records=rows.records), float(rows.records)
     if any(rule.drops for rule in rules):
@@ -197,10 +187,10 @@ def release_groups(
     if groups is not None:
         coarsening = _draw_towards_public(coarsening, groups, records=records)
     cells = rows.derive(CELLS, coarsening.to_document())
-    grouped = cells.derive(GROUPS, list(detailed))
-    absence = Absence(asked=absences)
-    if absences and not ledger.journal.has_lost(_ABSENCE_ACT):
-        ask = functools.partial(ask_for_absence, grouped, coarsening, records=records, times=absences)
+    grouped = cells.derive(GROUPS, list(design.detailed))
+    absence = Absence(asked=design.absences)
+    if design.absences and not ledger.journal.has_lost(_ABSENCE_ACT):
+        ask = functools.partial(ask_for_absence, grouped, coarsening, records=records, times=design.absences)
         kept = ledger.keep(_ABSENCE_ACT, lambda: ask(ledger=ledger).pack(), dispensable=True)
         absence = Absence.unpack(kept, coarsening)
     zeros = find_zeros(coarsening, rules)
@@ -222,7 +212,7 @@ def release_groups(
     )
     if groups is None:
         return table
-    prior = PublicPrior(groups, views, one_ways=table.shares, stddev=answer_stddev / records)
+    prior = PublicPrior(groups, views, one_ways=table.shares, stddev=design.answer_stddev / records)
     return replace(table, prior=prior)
 
 
