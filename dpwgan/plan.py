@@ -1,15 +1,20 @@
-"""The plan of a run, made before a row is read: what it will release, and what it will cost.
+"""The plan of a run, made before a row is read: what it will release, and what it will cost; and what its fit gets.
 
-Privacy: made of public facts alone. The noise of a plan is calibrated for the very releases that it holds.
+Privacy: a plan is made of public facts alone. The noise of a plan is calibrated for the very releases that it holds.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
+import numpy as np
+
+from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import AccountantChoice
-from dpwgan.table.encoded import TableShape
+from dpwgan.stages import Progress
+from dpwgan.table.encoded import EncodedTable, TableShape
+from dpwgan.table.rows import Rows
 
 
 class Part(Protocol):
@@ -81,3 +86,20 @@ class Plan(Generic[Design]):
     def settings(self) -> dict[str, Any]:
         """What was asked for and what was chosen, as JSON-able pairs."""
         return self.design.summary()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Run:
+    """All that a fit gets: the rows, the ledger that every read of them goes by, and what is public.
+
+    Privacy: noise and batches come from the ledger, which draws them by what was charged. `model` draws weights, latent
+      vectors and first codes: post-processing, no secrecy needed. `public` rows are protected by nothing.
+    """
+
+    ledger: Ledger
+    rows: Rows[EncodedTable]
+    model: np.random.Generator
+    progress: Progress
+    device: str = "auto"
+    threads: int | None = None
+    public: EncodedTable | None = None

@@ -9,7 +9,7 @@ import polars as pl
 
 from dpwgan.marginals.answers.measurements import GroupedRows
 from dpwgan.marginals.groups import GroupLayout
-from dpwgan.methods.base import Run
+from dpwgan.plan import Run
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable

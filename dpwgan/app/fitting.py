@@ -23,7 +23,8 @@ from dpwgan.app.saved_model import describe_column, load_synthesizer, read_colum
 from dpwgan.array_types import Arrays
 from dpwgan.errors import SpecsError, UsageError, quote
 from dpwgan.marginals.simplex import project_on_simplex
-from dpwgan.methods.base import FittedSynthesizer, Run
+from dpwgan.methods.base import FittedSynthesizer
+from dpwgan.plan import Run
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.journal import Journal
 from dpwgan.privacy.ledger import Ledger

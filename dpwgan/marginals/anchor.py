@@ -32,11 +32,9 @@ from dpwgan.marginals.selection.details import Details, ask_for_details, find_co
 from dpwgan.marginals.selection.queries import QueryDiscriminator
 from dpwgan.marginals.selection.questions import Questions
 from dpwgan.marginals.selection.rank_correlations import RankCorrelations, measure_correlations, rank_groups
+from dpwgan.plan import Run
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.stages import Progress
-from dpwgan.table.encoded import EncodedTable
-from dpwgan.table.rows import Rows
 
 Within = TypeVar("Within", Details, DayLifts, Comparisons)
 
@@ -93,30 +91,19 @@ def on_one_thread() -> AbstractContextManager[Any]:
     return limits
 
 
-def fit_anchor(
-    rows: Rows[EncodedTable],
-    design: AnchorDesign,
-    *,
-    rng: np.random.Generator,
-    ledger: Ledger,
-    progress: Progress,
-    public: EncodedTable | None = None,
-    threads: int | None = 1,
-    meanwhile: Callable[[], None] | None = None,
-) -> FittedAnchor:
+def fit_anchor(run: Run, design: AnchorDesign, *, meanwhile: Callable[[], None] | None = None) -> FittedAnchor:
     """Measures one-ways and marginals, and fits the generator to them.
 
-    `rng` draws the first codes. `public` rows are a prior. `threads`: the most cores to use; None for all.
     `meanwhile`: something to do beside the last fit, if there is a core for it.
-    Privacy: each release is charged before it reads rows; the rest is post-processing.
+    Privacy: each release is charged before it reads rows; the rest is post-processing. Public rows are a prior.
     Raises: PrivacyError from the ledger.
     """
-    if rows.shared:
-        threads = 1  # a process with connections to others is not one to fork
-    table = release_groups(rows, design, ledger=ledger, public=public)
+    rng, ledger = run.model, run.ledger
+    threads = 1 if run.rows.shared else run.threads  # a process with connections to others is not one to fork
+    table = release_groups(run.rows, design, ledger=ledger, public=run.public)
     layout = table.layout
     if not design.fit.ticks:
-        progress(1, 1, ledger.epsilon_spent())
+        run.progress(1, 1, ledger.epsilon_spent())
         return FittedAnchor(table=table, losses=[table.measured], generator=Mixture(layout.sizes, table.logits))
     information = CodeInformation(weight=design.fit.information_weight * table.records)
     losses: list[ReleasedLoss] = [table.measured, information]
@@ -127,7 +114,7 @@ def fit_anchor(
         losses.append(ForbiddenMass(layout, table.zeros, weight=weight))
     if design.correlated and not ledger.journal.has_lost(_CORRELATIONS_ACT):
         losses.append(_correlate(table, design.correlated, ledger=ledger))
-    tick = FitProgress(design.fit.ticks, ledger=ledger, progress=progress)
+    tick = FitProgress(design.fit.ticks, ledger=ledger, progress=run.progress)
     least_count = design.fit.least_count / math.sqrt(design.answers_a_detail)
     detailed = find_codes(table.coarsening, design.detailed, records=table.records, least_count=least_count)
     details = min(design.details, design.answers_a_detail * len(detailed))

@@ -1,36 +1,15 @@
 """What every method offers: a plan from public facts, a fit that the ledger watches, and samples that need no rows."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from dpwgan.plan import Plan
+from dpwgan.plan import Plan, Run
 from dpwgan.privacy.certificate import Certificate
-from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.terms import Terms
-from dpwgan.stages import Progress
 from dpwgan.table.encoded import EncodedTable, TableShape
-from dpwgan.table.rows import Rows
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Run:
-    """All that a fit gets: the rows, the ledger that every read of them goes by, and what is public.
-
-    Privacy: noise and batches come from the ledger, which draws them by what was charged. `model` draws weights, latent
-      vectors and first codes: post-processing, no secrecy needed. `public` rows are protected by nothing.
-    """
-
-    ledger: Ledger
-    rows: Rows[EncodedTable]
-    model: np.random.Generator
-    progress: Progress
-    device: str = "auto"
-    threads: int | None = None
-    public: EncodedTable | None = None
 
 
 class FittedSynthesizer(Protocol):

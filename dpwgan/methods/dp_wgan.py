@@ -28,9 +28,9 @@ from dpwgan.marginals.anchor_plan import AnchorDesign, lay_out_anchor
 from dpwgan.marginals.answers.measurements import GroupedRows
 from dpwgan.marginals.groups import lay_out_groups
 from dpwgan.marginals.rows.mixture_sampler import MixtureSampler
-from dpwgan.methods.base import Run, SharedMethod
+from dpwgan.methods.base import SharedMethod
 from dpwgan.methods.settings import ALONE, AnchoredSettings
-from dpwgan.plan import Cost, Plan
+from dpwgan.plan import Cost, Plan, Run
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import Terms
 from dpwgan.table.encoded import EncodedTable, TableShape
@@ -186,16 +186,8 @@ class DpWgan(SharedMethod):
         with on_one_thread(), ExitStack() as stack:
             if is_early:
                 enter_device()
-            anchor = fit_anchor(
-                run.rows,
-                plan.anchor,
-                rng=rng,
-                ledger=ledger,
-                progress=lambda done, of, epsilon: progress(done * anchor_ticks // of, total, epsilon),
-                public=run.public,
-                threads=run.threads,
-                meanwhile=None if is_early else _import_networks,
-            )
+            first = replace(run, progress=lambda done, of, epsilon: progress(done * anchor_ticks // of, total, epsilon))
+            anchor = fit_anchor(first, plan.anchor, meanwhile=None if is_early else _import_networks)
             if not is_early:
                 enter_device()
 

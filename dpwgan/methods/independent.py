@@ -4,9 +4,9 @@ from dpwgan.marginals.anchor import fit_anchor
 from dpwgan.marginals.anchor_plan import AnchorDesign, plan_anchor
 from dpwgan.marginals.rows.mixture_sampler import MixtureSampler
 from dpwgan.marginals.settings import AnchorSettings
-from dpwgan.methods.base import Run, SharedMethod
+from dpwgan.methods.base import SharedMethod
 from dpwgan.methods.settings import IndependentSettings
-from dpwgan.plan import Plan
+from dpwgan.plan import Plan, Run
 from dpwgan.privacy.terms import Terms
 from dpwgan.table.encoded import TableShape
 
@@ -27,5 +27,5 @@ class Independent(SharedMethod):
 
     def fit(self, plan: Plan[AnchorDesign], run: Run) -> MixtureSampler:
         """Releases the one-way counts. Privacy: charged before rows are read. Raises: PrivacyError."""
-        fitted = fit_anchor(run.rows, plan.design, rng=run.model, ledger=run.ledger, progress=run.progress)
+        fitted = fit_anchor(run, plan.design)
         return fitted.make_sampler(fitted.generator.probabilities())

@@ -16,7 +16,7 @@ from dpwgan.marginals.answers.measurements import PAIRS, GroupedRows
 from dpwgan.marginals.fit.mixture import Mixture, fit
 from dpwgan.marginals.loss import Probabilities, ReleasedLoss
 from dpwgan.marginals.rows.mixture_sampler import MixtureSampler
-from dpwgan.methods.base import Run, SharedMethod
+from dpwgan.methods.base import SharedMethod
 from dpwgan.methods.published.one_hot_rows import ONE_HOT, OneHotRows
 from dpwgan.methods.published.one_layer import (
     WEIGHTS_LABEL,
@@ -28,7 +28,7 @@ from dpwgan.methods.published.one_layer import (
     train_one_layer,
 )
 from dpwgan.methods.settings import QueryGanSettings
-from dpwgan.plan import Cost, Plan
+from dpwgan.plan import Cost, Plan, Run
 from dpwgan.privacy.certificate import Certificate, bound_worst_error, gaussian_slack
 from dpwgan.privacy.events import Gaussian
 from dpwgan.privacy.ledger import Ledger
@@ -151,19 +151,12 @@ class QueryGan(SharedMethod):
     def fit(self, plan: Plan[QueryGanDesign], run: Run) -> MixtureSampler:
         """Plays the game and certifies its end. Privacy: every release is charged before. Raises: PrivacyError."""
         design = plan.design
-        ledger, progress = run.ledger, run.progress
+        ledger = run.ledger
         # One-ways alone are no progress to show where networks follow.
         networks = design.settings.oracle == "one-layer"
+        seen = replace(run, progress=lambda done, of, epsilon: None) if networks else run
         with on_one_thread():
-            fitted = fit_anchor(
-                run.rows,
-                design.anchor,
-                rng=run.model,
-                ledger=ledger,
-                progress=(lambda done, of, epsilon: None) if networks else progress,
-                public=run.public,
-                threads=run.threads,
-            )
+            fitted = fit_anchor(seen, design.anchor)
         if networks:
             real = fitted.table.rows.derive(ONE_HOT)
             probabilities = _play_one_layer(fitted, design, run, real=real)

@@ -21,7 +21,6 @@ from dpwgan.gaussians.projected_gaussian import ClassSampler
 from dpwgan.images.grid import ImageGrid, find_images
 from dpwgan.images.moments import MEANS_REPLACE_ONE_FACTOR
 from dpwgan.images.sampler import GaussianImages
-from dpwgan.methods.base import Run
 from dpwgan.methods.ron_gauss_images import (
     CENTRE_SHARE,
     MEAN_SHARE_OF_IMAGES,
@@ -31,7 +30,7 @@ from dpwgan.methods.ron_gauss_images import (
 )
 from dpwgan.methods.ron_gauss_tables import MEAN_SHARE, RonGaussDesign, fit_table, lay_out_table
 from dpwgan.methods.settings import RonGaussSettings
-from dpwgan.plan import Plan
+from dpwgan.plan import Plan, Run
 from dpwgan.privacy.accountants.accountant import BASIC
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import Charge, Gaussian, Laplace, Wishart

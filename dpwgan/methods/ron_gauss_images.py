@@ -39,10 +39,9 @@ from dpwgan.images.moments import (
 )
 from dpwgan.images.sampler import GaussianImages, fit_pixels
 from dpwgan.marginals.simplex import project_on_simplex
-from dpwgan.methods.base import Run
 from dpwgan.methods.ron_gauss_tables import MOST_DIMENSION
 from dpwgan.methods.settings import RonGaussSettings
-from dpwgan.plan import Cost
+from dpwgan.plan import Cost, Run
 from dpwgan.privacy.events import Gaussian, Laplace
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import TableShape

@@ -37,9 +37,8 @@ from dpwgan.marginals.one_way.coarsening import Coarsening
 from dpwgan.marginals.one_way.merging import MOST_CELLS, coarsen
 from dpwgan.marginals.one_way.one_ways import Blocks, OneWayPlan, begin_one_ways, name_look, plan_one_ways
 from dpwgan.marginals.simplex import project_on_simplex
-from dpwgan.methods.base import Run
 from dpwgan.methods.settings import RonGaussSettings
-from dpwgan.plan import Cost
+from dpwgan.plan import Cost, Run
 from dpwgan.privacy.events import DiscreteGaussian, Laplace, round_up_stddev
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, Span, TableShape

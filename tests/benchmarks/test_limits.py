@@ -7,12 +7,11 @@ from dpwgan.marginals.anchor import FittedAnchor, fit_anchor
 from dpwgan.marginals.anchor_plan import plan_anchor
 from dpwgan.marginals.settings import AnchorSettings
 from dpwgan.privacy.events import ExponentialSelection
-from dpwgan.privacy.randomness import make_streams
 from tests.counts import count_marginal
 from tests.ledgers import make_release, open_ledger
 from tests.methods.runs import make_table, reserve
 from tests.plans import make_terms
-from tests.rows import hold
+from tests.rows import make_run
 
 
 def fit() -> FittedAnchor:
@@ -23,9 +22,7 @@ def fit() -> FittedAnchor:
         kind="queries",
         settings=AnchorSettings(rounds=2, codes=30, fit_steps=5),
     )
-    return fit_anchor(
-        hold(encoded), plan.design, rng=make_streams(3).model, ledger=reserve(plan), progress=lambda *_: None
-    )
+    return fit_anchor(make_run(encoded, ledger=reserve(plan), seed=3), plan.design)
 
 
 def find_errors(fitted: FittedAnchor) -> list[float]:

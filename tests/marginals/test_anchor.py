@@ -27,7 +27,6 @@ from dpwgan.marginals.selection.rank_correlations import CORRELATIONS_LABEL, NOR
 from dpwgan.plan import Plan
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.calendar import DAY, CalendarColumn
 from dpwgan.table.encoded import EncodedTable, TableShape
 from dpwgan.table.rows import Rows
@@ -37,7 +36,7 @@ from tests.marginals.groups import add_up_information
 from tests.methods.privacy_totals import total_rho
 from tests.methods.runs import NARROW, make_table, reserve
 from tests.plans import make_terms
-from tests.rows import hold
+from tests.rows import make_run
 
 ZERO_OUT = NeighboringRelation.ZERO_OUT
 KINDS: tuple[Kind, ...] = ("queries", "one-ways")
@@ -54,13 +53,8 @@ def make_plan(
 def fit(
     encoded: EncodedTable, plan: Plan[AnchorDesign], *, ledger: Ledger | None = None, seed: int = 1
 ) -> FittedAnchor:
-    return fit_anchor(
-        hold(encoded),
-        plan.design,
-        rng=make_streams(seed).model,
-        ledger=reserve(plan) if ledger is None else ledger,
-        progress=lambda *_: None,
-    )
+    run = make_run(encoded, ledger=reserve(plan) if ledger is None else ledger, seed=seed)
+    return fit_anchor(run, plan.design)
 
 
 @pytest.mark.parametrize("kind", KINDS)

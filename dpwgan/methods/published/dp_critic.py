@@ -13,11 +13,10 @@ from dpwgan.critic.settings import DpWganSettings
 from dpwgan.gaussians.class_moments import count_labels
 from dpwgan.images.basis import REACH, SmoothFrame
 from dpwgan.marginals.simplex import project_on_simplex
-from dpwgan.methods.base import Run
 from dpwgan.methods.published.game import Game, PlainDesign, fit_plainly, plan_game
 from dpwgan.methods.published.samplers import ConvSampler, LabelledSampler
 from dpwgan.methods.settings import DpCriticSettings
-from dpwgan.plan import Cost, Plan
+from dpwgan.plan import Cost, Plan, Run
 from dpwgan.privacy.events import Gaussian, Unprotected
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release

@@ -16,7 +16,6 @@ from dpwgan.gaussians.projected_gaussian import ClassSampler
 from dpwgan.images.basis import LENGTH, CosineSpace
 from dpwgan.images.grid import find_images
 from dpwgan.images.sampler import GaussianImages
-from dpwgan.methods.base import Run
 from dpwgan.methods.published.published_gan import (
     LAYER_NOISE,
     PublishedDesign,
@@ -29,7 +28,7 @@ from dpwgan.methods.ron_gauss import lay_out_gaussians, measure_gaussians
 from dpwgan.methods.ron_gauss_images import RonGaussImageDesign
 from dpwgan.methods.ron_gauss_tables import MOST_DIMENSION, RonGaussDesign
 from dpwgan.methods.settings import DpGanSettings, RonDpGanSettings, RonGaussSettings
-from dpwgan.plan import Cost, Part, Plan
+from dpwgan.plan import Cost, Part, Plan, Run
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import Terms

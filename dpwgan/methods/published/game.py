@@ -13,10 +13,9 @@ from dpwgan.critic.sampler import MlpSampler
 from dpwgan.errors import UsageError
 from dpwgan.gaussians.class_moments import count_labels
 from dpwgan.images.grid import ImageGrid, find_image_grid
-from dpwgan.methods.base import Run
 from dpwgan.methods.published.samplers import ConvSampler
 from dpwgan.methods.settings import GameSettings
-from dpwgan.plan import Cost
+from dpwgan.plan import Cost, Run
 from dpwgan.privacy.events import Unprotected
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import TableShape

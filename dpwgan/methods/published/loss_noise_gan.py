@@ -4,11 +4,10 @@ import math
 from typing import Any
 
 from dpwgan.critic.sampler import MlpSampler
-from dpwgan.methods.base import Run
 from dpwgan.methods.published.game import STEPS_LABEL, PlainDesign, fit_plainly, plan_game
 from dpwgan.methods.published.samplers import ConvSampler
 from dpwgan.methods.settings import GameSettings
-from dpwgan.plan import Plan
+from dpwgan.plan import Plan, Run
 from dpwgan.privacy.events import PublishedClaim, Unprotected
 from dpwgan.privacy.terms import Terms
 from dpwgan.table.encoded import TableShape

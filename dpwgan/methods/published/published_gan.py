@@ -14,10 +14,9 @@ from dpwgan.critic.sampler import MlpSampler
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.critic.weights import take_weights
 from dpwgan.images.grid import LEAST_SIDE, find_images
-from dpwgan.methods.base import Run
 from dpwgan.methods.published.game import train_plainly
 from dpwgan.methods.published.samplers import ConvSampler
-from dpwgan.plan import Cost, Part, Plan
+from dpwgan.plan import Cost, Part, Plan, Run
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.events import Charge, DiscreteGaussian, Gaussian, PublishedClaim, Unprotected
 from dpwgan.privacy.release import Release

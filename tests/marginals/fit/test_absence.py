@@ -18,7 +18,6 @@ from dpwgan.marginals.selection import absence_questions
 from dpwgan.marginals.selection.absence_questions import ABSENCE, Question, ask_for_absence, list_questions
 from dpwgan.marginals.selection.queries import ANSWER_LABEL, SELECTION_LABEL, plan_queries
 from dpwgan.privacy.journal import Journal
-from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.rows import Rows
 from dpwgan.table.schema import CategoricalColumn
@@ -28,7 +27,7 @@ from tests.marginals.neighbours import move
 from tests.marginals.tables import lay_out
 from tests.methods.runs import reserve
 from tests.plans import make_terms
-from tests.rows import hold
+from tests.rows import make_run
 
 # Six columns of one visit and four of the next, one that nobody lacks, and one that many miss by chance.
 VISIT, NEXT, LONE, NEVER = range(6), range(6, 10), 10, 11
@@ -295,9 +294,7 @@ def fit_visits(encoded: EncodedTable, patch: pytest.MonkeyPatch) -> tuple[Fitted
     ledger = reserve(plan, observers=[watcher])
     with patch.context() as patched:
         reads = watch_reads(patched, ledger, watcher, [(absence_questions, "_count")])
-        fitted = fit_anchor(
-            hold(encoded), plan.design, rng=make_streams(1).model, ledger=ledger, progress=lambda *_: None
-        )
+        fitted = fit_anchor(make_run(encoded, ledger=ledger), plan.design)
     assert set(reads) <= {SELECTION_LABEL}
     assert ledger.charged == {release.label: release.times for release in plan.releases}
     return fitted, watcher
@@ -330,7 +327,7 @@ def test_a_run_that_lost_the_answers_goes_on_without_them(monkeypatch):
     encoded = make_visits(1_000)
     plan = plan_anchor(encoded.shape, make_terms(epsilon=8.0), kind="queries", settings=settings)
     ledger = reserve(plan)
-    fitted = fit_anchor(hold(encoded), plan.design, rng=make_streams(1).model, ledger=ledger, progress=lambda *_: None)
+    fitted = fit_anchor(make_run(encoded, ledger=ledger), plan.design)
     assert fitted.table.absence.sets == ()
     # What was lost may have been spent.
     assert ledger.charged[ANSWER_LABEL] == plan.design.queries - plan.design.absences
