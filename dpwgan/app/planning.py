@@ -13,7 +13,7 @@ from dpwgan.app.config import SynthesisConfig, default_delta
 from dpwgan.app.logs import LOGGER
 from dpwgan.app.memory import BASE_BYTES, check_memory, choose_limit, gigabytes
 from dpwgan.errors import DataError, PrivacyError, UsageError, quote
-from dpwgan.marginals.anchor_plan import ONE_WAYS_LABEL
+from dpwgan.marginals.one_way.one_ways import ONE_WAYS_LABEL
 from dpwgan.marginals.selection.queries import ANSWER_LABEL
 from dpwgan.marginals.selection.rank_correlations import CORRELATIONS_LABEL
 from dpwgan.methods.base import Method

@@ -25,8 +25,6 @@ from dpwgan.table.schema import WHOLE
 Kind = Literal["queries", "one-ways"]
 Noise = Literal["laplace", "gaussian"]
 
-ONE_WAYS_LABEL = "one-way counts"
-
 # The strength of a budget is n sqrt(2 rho): the number of records over the noise of a lone count.
 # Shares are of rho (zero-concentrated privacy), and add up. One-ways are a part of every marginal and say which groups
 # are worth counting. They get the cells of all columns over the strength, so that their noise is a fixed part of the
@@ -215,9 +213,7 @@ class AnchorDesign:
     @property
     def releases(self) -> list[Release]:
         """What to reserve in the ledger."""
-        lines = self.one_way_plan.plan_releases(
-            ONE_WAYS_LABEL, noise_multiplier=self.one_ways_noise_multiplier, pure=self.pure
-        )
+        lines = self.one_way_plan.plan_releases(noise_multiplier=self.one_ways_noise_multiplier, pure=self.pure)
         if self.correlated:
             share = 1.0 - self.one_ways_share - self._questions_share
             lines += plan_correlations(noise_multiplier=self.scale / math.sqrt(share))

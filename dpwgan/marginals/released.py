@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dpwgan.array_types import AnyIntegers, Arrays, Floats, Floats32
-from dpwgan.marginals.anchor_plan import ONE_WAYS_LABEL, AnchorDesign
+from dpwgan.marginals.anchor_plan import AnchorDesign
 from dpwgan.marginals.answers.measurements import GroupedRows, MeasuredMarginals, answer_marginal
 from dpwgan.marginals.answers.public_prior import PublicPrior, choose_kept
 from dpwgan.marginals.answers.views import Views
@@ -104,7 +104,9 @@ class ReleasedTable:
         """
         found: dict[Marginal, Floats32] = {}
         missed = 0
-        for pair in self._measured_pairs():
+        for pair in self.measured:
+            if len(pair) != 2 or not self.measured.views.is_of_groups(pair):
+                continue
             found[pair] = answer_marginal(probabilities, pair, self.measured.views)
             errors = (found[pair] - self.measured.get_shares(pair)) / self.measured.get_stddevs(pair)
             if np.square(errors).mean() > _MISSED:
@@ -146,12 +148,7 @@ class ReleasedTable:
             absence=self.absence,
         )
 
-    def _measured_pairs(self) -> list[Edge]:
-        """The measured pairs that are of single groups."""
-        of_groups = filter(self.measured.views.is_of_groups, self.measured)
-        return [(marginal[0], marginal[1]) for marginal in of_groups if len(marginal) == 2]
-
-    def _project(self, pair: Edge) -> Floats:
+    def _project(self, pair: Marginal) -> Floats:
         noisy = self.measured.get_shares(pair).astype(np.float64)
         known = ~mask(self.measured.zeros, pair, noisy.shape)
         projected: Floats = np.zeros_like(noisy)
@@ -169,7 +166,7 @@ def release_groups(
     Raises: PrivacyError from the ledger.
     """
     plan, rules = design.one_way_plan, design.shape.rules
-    one_ways = measure_one_ways(rows, plan, ledger=ledger, label=ONE_WAYS_LABEL)
+    one_ways = measure_one_ways(rows, plan, ledger=ledger)
     merge = functools.partial(
         coarsen,
         one_ways,

@@ -43,7 +43,6 @@ from dpwgan.privacy.events import DiscreteGaussian, Laplace, round_up_stddev
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, Span, TableShape
 
-COUNTS_LABEL = "one-way counts"
 COVARIANCE_LABEL = "projected covariance"
 
 MOST_DIMENSION = 1_024
@@ -97,7 +96,7 @@ class RonGaussDesign:
         return [
             *(
                 Release(
-                    label=name_look(COUNTS_LABEL, look),
+                    label=name_look(look),
                     event=event,
                     times=1,
                     mechanism=f"{kind} noise on all one-way counts together{of_sizes}"
@@ -233,7 +232,7 @@ def fit_table(plan: RonGaussDesign, run: Run) -> ClassSampler:
     for look in range(len(plan.histograms)):
         # Where a look goes is made of the looks before.
         blocks = [one_ways.choose_blocks(look) for one_ways in measured]
-        noisy = ledger.release(name_look(COUNTS_LABEL, look), partial(count, look, blocks))
+        noisy = ledger.release(name_look(look), partial(count, look, blocks))
         measured, sizes = read_classes(noisy, look, blocks, measured=measured)
         totals = sizes if look == 0 else totals
     progress(1, 2, ledger.epsilon_spent())

@@ -12,7 +12,7 @@ from dpwgan.app import public_table
 from dpwgan.app.api import Synthesizer
 from dpwgan.app.claims.verification import find_faults
 from dpwgan.errors import DataError, InputError, ResourceError, UsageError
-from dpwgan.marginals.anchor_plan import ONE_WAYS_LABEL
+from dpwgan.marginals.one_way.one_ways import ONE_WAYS_LABEL
 from dpwgan.marginals.selection.queries import ANSWER_LABEL
 from dpwgan.privacy.ledger import Ledger
 from tests.lives import ASKED, QUERIES, RECORDS, SPECS, live, make_frame

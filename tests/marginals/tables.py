@@ -89,10 +89,10 @@ def replace_first_row(encoded: EncodedTable, other: EncodedTable) -> EncodedTabl
 
 def measure_one_ways(encoded: EncodedTable, plan: OneWayPlan, *, noise_multiplier: float, seed: int = 0) -> OneWays:
     """Releases the one-way counts of a plan, by a ledger of their own."""
-    releases = plan.plan_releases("counts", noise_multiplier=noise_multiplier)
+    releases = plan.plan_releases(noise_multiplier=noise_multiplier)
     return measure_by(open_ledger(releases, source=seed), encoded, plan)
 
 
 def measure_by(ledger: Ledger, encoded: EncodedTable, plan: OneWayPlan) -> OneWays:
-    """Releases the one-way counts of a plan that a ledger holds as "counts"."""
-    return one_ways.measure_one_ways(hold(encoded), plan, ledger=ledger, label="counts")
+    """Releases the one-way counts of a plan."""
+    return one_ways.measure_one_ways(hold(encoded), plan, ledger=ledger)

@@ -11,11 +11,12 @@ import pytest
 from dpwgan.errors import PrivacyError
 from dpwgan.marginals import anchor, anchor_plan
 from dpwgan.marginals.anchor import FittedAnchor, fit_anchor
-from dpwgan.marginals.anchor_plan import ONE_WAYS_LABEL, AnchorDesign, AnchorSettings, Kind, plan_anchor
+from dpwgan.marginals.anchor_plan import AnchorDesign, AnchorSettings, Kind, plan_anchor
 from dpwgan.marginals.answers import measurements
 from dpwgan.marginals.fit import plan as fit_plan
 from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.one_way import one_ways
+from dpwgan.marginals.one_way.one_ways import ONE_WAYS_LABEL
 from dpwgan.marginals.rows.mixture_sampler import MixtureSampler
 from dpwgan.marginals.selection import absence_questions, details, rank_correlations
 from dpwgan.marginals.selection.comparison_questions import COMPARISON_LABELS

@@ -18,9 +18,15 @@ from dpwgan.app.planning import RunPlan
 from dpwgan.array_types import Flags, Floats, Integers
 from dpwgan.audit.canaries.lower_bound import GuessBound, bound_by_scores
 from dpwgan.audit.canaries.watch import Record, Seen, choose_units
-from dpwgan.marginals.anchor_plan import ONE_WAYS_LABEL
 from dpwgan.marginals.layout import lay_out_attributes
-from dpwgan.marginals.one_way.one_ways import Blocks, OneWayPlan, begin_one_ways, count_one_ways, find_places
+from dpwgan.marginals.one_way.one_ways import (
+    ONE_WAYS_LABEL,
+    Blocks,
+    OneWayPlan,
+    begin_one_ways,
+    count_one_ways,
+    find_places,
+)
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable

@@ -176,7 +176,9 @@ def _cut_intervals(
     pieces = np.where(intervals.masses > 0, np.minimum(pieces, intervals.sizes), 1)
     parts = np.repeat(np.arange(len(pieces)), pieces)
     within = np.arange(len(parts)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    starts = intervals.starts[parts] + _take_parts(intervals.sizes, pieces, parts, within)
+    # Pieces nearly equal in size; without overflow up to 2^53.
+    least, rest = np.divmod(intervals.sizes, pieces)
+    starts = intervals.starts[parts] + within * least[parts] + np.minimum(within, rest[parts])
     sizes = np.diff(starts, append=intervals.starts[-1] + intervals.sizes[-1])
     kept, joined = _find_dense(intervals, is_ruled=is_ruled)
     knots = np.append(0.0, np.cumsum(intervals.sizes[kept].astype(np.float64)))
@@ -252,13 +254,6 @@ def _interpolate(knots: Floats, heights: Floats, places: Floats, *, joined: Flag
     shares = (density[own] * along**2 + begins[own] * both) / np.where(below > 0, below, 1.0)
     curve: Floats = heights[own] + rises[own] * shares
     return curve
-
-
-def _take_parts(sizes: Integers, pieces: Integers, parts: Integers, within: Integers) -> Integers:
-    """Where the pieces of an interval begin in it, nearly equal in size; without overflow up to 2^53."""
-    whole, rest = np.divmod(sizes, pieces)
-    begins: Integers = within * whole[parts] + np.minimum(within, rest[parts])
-    return begins
 
 
 def _pool(counts: Floats, least_count: float) -> Integers:

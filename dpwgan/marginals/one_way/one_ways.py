@@ -32,8 +32,8 @@ from dpwgan.table.encoded import EncodedTable, Span
 from dpwgan.table.rows import Rows, Sum
 from dpwgan.table.storage import cut, let_go
 
-LOOK = ", look "
-"""What follows a label from the second look on, before its number."""
+ONE_WAYS_LABEL, LOOK = "one-way counts", ", look "
+"""The first look's label in the ledger, and what follows it from the second look on, before its number."""
 
 ROUND_STEPS_LABEL = "round steps"
 
@@ -91,7 +91,7 @@ class OneWayPlan:
         """The attributes with a histogram in a look."""
         return tuple(index for index, looks in enumerate(self.looks) if looks > look)
 
-    def plan_releases(self, label: str, *, noise_multiplier: float, pure: bool = False) -> list[Release]:
+    def plan_releases(self, *, noise_multiplier: float, pure: bool = False) -> list[Release]:
         """The releases of this plan, for the ledger to reserve: one a look, and the round steps.
 
         Units: `noise_multiplier` is noise stddev over the L2 sensitivity of all of it, or, if `pure`, the scale of
@@ -111,7 +111,7 @@ class OneWayPlan:
             return Release(label=label, event=event, times=1, mechanism=f"{kind} noise on {what}", sensitivity=moved)
 
         looks = [
-            plan(name_look(label, look), histograms, "finer counts" if look else "all one-way counts together")
+            plan(name_look(look), histograms, "finer counts" if look else "all one-way counts together")
             for look, histograms in enumerate(self.histograms)
         ]
         if not self.rounded:
@@ -121,9 +121,9 @@ class OneWayPlan:
         return [*looks, plan(ROUND_STEPS_LABEL, len(self.rounded), what, times=_ROUND_STEPS_NOISE)]
 
 
-def name_look(label: str, look: int) -> str:
+def name_look(look: int) -> str:
     """The label of a look in the ledger."""
-    return label if look == 0 else f"{label}{LOOK}{look + 1}"
+    return ONE_WAYS_LABEL if look == 0 else f"{ONE_WAYS_LABEL}{LOOK}{look + 1}"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -313,8 +313,8 @@ ROUND_STEPS = Sum[EncodedTable]("round-steps", _count_own_steps)
 """`count_round_steps`, whose bands and then whose levels are the array."""
 
 
-def measure_one_ways(rows: Rows[EncodedTable], plan: OneWayPlan, *, ledger: Ledger, label: str) -> OneWays:
-    """Releases all looks of the plan in turn, under `label` in the ledger.
+def measure_one_ways(rows: Rows[EncodedTable], plan: OneWayPlan, *, ledger: Ledger) -> OneWays:
+    """Releases all looks of the plan in turn.
 
     A look that an earlier life of the run began, and lost, is left out, but for the first.
     Privacy: the sensitivity of a release is the root of its histograms under zero-out, and sqrt(2) times that under
@@ -325,7 +325,7 @@ def measure_one_ways(rows: Rows[EncodedTable], plan: OneWayPlan, *, ledger: Ledg
         raise DpwganError("Internal error: the encoded table is not laid out as the plan of its counts.")
     measured = begin_one_ways(plan)
     for look in range(len(plan.histograms)):
-        name, blocks = name_look(label, look), measured.choose_blocks(look)
+        name, blocks = name_look(look), measured.choose_blocks(look)
         if look and ledger.journal.has_lost(name):
             continue
         noisy = _release(rows, ONE_WAYS, {"look": look}, blocks, ledger=ledger, label=name, dispensable=look > 0)

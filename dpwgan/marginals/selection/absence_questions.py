@@ -120,9 +120,7 @@ def ask_for_absence(
 ) -> Absence:
     """Asks up to `times` times which attributes are missing together: a selection and an answer each.
 
-    Privacy: a record adds 1 to one count of a question, and what is expected is made of releases; so scores have
-      sensitivity 1 under zero-out (2 under replace-one), counts 1 (sqrt 2).
-    Source: as `QueryDiscriminator`.
+    Privacy: a record adds 1 to one count of a question, as `Questions` has it; what is expected is made of releases.
     """
     stddev = ledger.find(ANSWER_LABEL).stddev
     left, sets, asked = list_questions(coarsening, records=records, stddev=stddev), list[Set](), 0

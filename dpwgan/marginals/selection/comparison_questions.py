@@ -126,9 +126,8 @@ def ask_for_comparisons(
     `numbers`: the attributes that are compared. `drafted` rows of the fitted mixture give the expected counts, once
     they meet all answers so far. Then `more` questions refine moments: their gaps more finely, or a number that says
     them. When no comparison is left, earlier ones are measured again. Answers close to what was expected are left out.
-    Privacy: a record adds 1 to one count of a comparison at most, and what is expected is made of releases; so scores
-      have sensitivity 1 under zero-out (2 under replace-one), counts 1 (sqrt 2).
-    Source: as `QueryDiscriminator`.
+    Privacy: a record adds 1 to one count of a comparison at most, as `Questions` has it; what is expected is made of
+      releases.
     """
     every = list(_list_candidates(drafted, numbers, records))
     game = _Game(drafted, records=records, rng=rng)

@@ -190,10 +190,9 @@ def ask_for_details(
     `codes`: as `find_codes` gave them, of attributes whose cells rows hold. `probabilities`: the fitted mixture, which
     gives the expected counts, where codes of a group do not depend on the other column. Each attribute has one parent:
     further questions measure it again, and the mean has less noise.
-    Privacy: a record adds 1 to one count of a pair at most, and what is expected is made of releases; so scores have
-      sensitivity 1 under zero-out (2 under replace-one), counts 1 (sqrt 2).
+    Privacy: a record adds 1 to one count of a pair at most, as `Questions` has it; what is expected is made of
+      releases.
     Shapes: `probabilities` (codes, width).
-    Source: as `QueryDiscriminator`.
     """
     answers = defaultdict[Edge, list[Floats]](list)
     kinds = [_Categories(part, codes.get(place)) for place, part in enumerate(coarsening.parts)]

@@ -14,9 +14,9 @@ import pytest
 
 from dpwgan.audit.canaries.watch import add_canaries
 from dpwgan.gaussians import class_moments
-from dpwgan.marginals.one_way.one_ways import begin_one_ways
+from dpwgan.marginals.one_way.one_ways import ONE_WAYS_LABEL, begin_one_ways
 from dpwgan.methods import ron_gauss_tables
-from dpwgan.methods.ron_gauss_tables import COUNTS_LABEL, COVARIANCE_LABEL
+from dpwgan.methods.ron_gauss_tables import COVARIANCE_LABEL
 from dpwgan.privacy.events import Laplace, Wishart
 from dpwgan.privacy.mechanisms.laplace import add_laplace_noise
 from dpwgan.privacy.mechanisms.wishart import add_wishart_noise
@@ -118,7 +118,7 @@ def bound_epsilon(worlds: Worlds, *, noise: float = 1.0) -> float:
 @pytest.mark.parametrize("seed", range(6))
 def test_influence_of_a_canary_is_within_the_sensitivity_when_it_is_null(seed, monkeypatch):
     worlds = watch_run(monkeypatch, seed=seed)
-    counts, covariance = worlds[COUNTS_LABEL], worlds[COVARIANCE_LABEL]
+    counts, covariance = worlds[ONE_WAYS_LABEL], worlds[COVARIANCE_LABEL]
     # One semidefinite matrix of rank 1, of trace within the bound.
     values = np.linalg.eigvalsh((covariance.there - covariance.null).astype(np.float64))
     assert 0 < values[-1] <= covariance.sensitivity
@@ -129,7 +129,7 @@ def test_influence_of_a_canary_is_within_the_sensitivity_when_it_is_null(seed, m
 
 @pytest.mark.slow
 @pytest.mark.statistical
-@pytest.mark.parametrize("label", [COUNTS_LABEL, COVARIANCE_LABEL])
+@pytest.mark.parametrize("label", [ONE_WAYS_LABEL, COVARIANCE_LABEL])
 def test_bound_stays_below_the_claim_and_passes_it_when_noise_is_halved(label, monkeypatch):
     """One column and one dimension: all of the canary's influence is on one number, where guesses are best."""
     runs = [watch_run(monkeypatch, seed=seed, columns=NARROW[:1], projection_dimension=1)[label] for seed in range(12)]

@@ -25,7 +25,7 @@ from dpwgan.audit.canaries.white_box import (
 from dpwgan.critic import critic
 from dpwgan.critic.critic import clip_factors
 from dpwgan.errors import AuditError
-from dpwgan.marginals.anchor_plan import ONE_WAYS_LABEL
+from dpwgan.marginals.one_way.one_ways import ONE_WAYS_LABEL
 from dpwgan.methods.independent import Independent
 from dpwgan.methods.registry import METHODS as REGISTRY
 from dpwgan.privacy.events import ExponentialSelection, Gaussian, PoissonGaussian

@@ -84,8 +84,8 @@ def test_neighbours_are_no_further_apart_than_the_sensitivity_whatever_the_block
     plan = plan_one_ways(encoded.spans)
     tables = [encoded, encoded.take(np.arange(1, records)), replace_first_row(encoded, make_small(1, seed + 1))]
     counts = [count_looks(table, plan, seed) for table in tables]
-    releases = plan.plan_releases("counts", noise_multiplier=1.0)[:-1]
-    pure = plan.plan_releases("counts", noise_multiplier=1.0, pure=True)[:-1]
+    releases = plan.plan_releases(noise_multiplier=1.0)[:-1]
+    pure = plan.plan_releases(noise_multiplier=1.0, pure=True)[:-1]
     for release, here, without, instead in zip(pure, *counts, strict=True):
         assert np.abs(here - without).sum() == release.sensitivity
         assert isinstance(release.event, Laplace)
@@ -104,7 +104,7 @@ def test_the_check_of_neighbours_fails_when_blocks_overlap():
     """The twin: every look counts each block and what it was cut from."""
     encoded = make_small(10, 2)
     plan = plan_one_ways(encoded.spans)
-    release = plan.plan_releases("counts", noise_multiplier=1.0)[1]
+    release = plan.plan_releases(noise_multiplier=1.0)[1]
     cells = [plan.attributes[index].levels for index in plan.find(1)]
     less = encoded.take(np.arange(1, 10))
     moved = []
@@ -129,12 +129,12 @@ def test_replace_one_bound_is_reached_when_a_record_changes_every_cell():
 def test_looks_cost_together_what_one_release_of_all_of_them_would(relation):
     plan = plan_one_ways(make_small(1, 0).spans)
     assert len(plan.histograms) > 1
-    looks = plan.plan_releases("counts", noise_multiplier=3.0)
+    looks = plan.plan_releases(noise_multiplier=3.0)
     # The round steps, of one attribute here, have twice the noise: together they count for a quarter of a histogram.
     whole = discrete_gaussian(noise_multiplier=3.0, cells=4 * sum(plan.histograms) + 1)
     assert [release.stddev for release in looks[:-1]] == pytest.approx([whole.stddev / 2] * len(plan.histograms))
     assert looks[-1].stddev == pytest.approx(whole.stddev)
-    names = [one_ways.name_look("counts", look) for look in range(len(plan.histograms))]
+    names = [one_ways.name_look(look) for look in range(len(plan.histograms))]
     assert [release.label for release in looks] == [*names, one_ways.ROUND_STEPS_LABEL]
     together = ask(MOMENTS, [(whole, 1)], relation=relation)
     assert ask(MOMENTS, [release.charge for release in looks], relation=relation) == pytest.approx(together)
@@ -142,7 +142,7 @@ def test_looks_cost_together_what_one_release_of_all_of_them_would(relation):
 
 def test_looks_with_laplace_noise_have_one_scale_and_epsilons_that_add_up():
     plan = plan_one_ways(make_encoded(1, seed=0).spans)
-    looks = plan.plan_releases("counts", noise_multiplier=4.0, pure=True)
+    looks = plan.plan_releases(noise_multiplier=4.0, pure=True)
     scales = [release.sensitivity / release.event.epsilon for release in looks]
     assert scales == pytest.approx([scales[0]] * (len(looks) - 1) + [2 * scales[0]])
     # Three numbers of round steps have twice the noise: half a histogram each.
@@ -157,7 +157,7 @@ def test_looks_with_laplace_noise_have_one_scale_and_epsilons_that_add_up():
 def test_looks_and_round_steps_are_charged_before_rows_are_read_and_see_earlier_looks_alone(monkeypatch):
     encoded = make_small(300, 5)
     plan = plan_one_ways(encoded.spans)
-    releases, watcher = plan.plan_releases("counts", noise_multiplier=0.1), Watcher()
+    releases, watcher = plan.plan_releases(noise_multiplier=0.1), Watcher()
     ledger = open_ledger(releases, observers=[watcher])
     counts = [(one_ways, "count_one_ways"), (one_ways, "count_round_steps")]
     reads = watch_reads(monkeypatch, ledger, watcher, counts)
@@ -184,12 +184,12 @@ def test_a_look_is_left_out_when_it_was_lost_but_for_the_first(monkeypatch):
     monkeypatch.setattr(Journal, "has_lost", lambda journal, name: name == lost)
     encoded = make_small(50, 5)
     plan = plan_one_ways(encoded.spans)
-    releases = plan.plan_releases("counts", noise_multiplier=1.0)
-    lost, ledger = "counts, look 2", open_ledger(releases)
+    releases = plan.plan_releases(noise_multiplier=1.0)
+    lost, ledger = one_ways.name_look(1), open_ledger(releases)
     measured = measure_by(ledger, encoded, plan)
     assert len(measured.histograms[-1]) == plan.looks[-1] - 1
     assert ledger.charged == {release.label: int(release.label != lost) for release in releases}
-    lost, ledger = "counts", open_ledger(releases)
+    lost, ledger = one_ways.name_look(0), open_ledger(releases)
     with pytest.raises(PrivacyError, match="not done twice"):
         measure_by(ledger, encoded, plan)
 

@@ -77,7 +77,7 @@ def test_neighbours_are_no_further_apart_than_the_sensitivity_whatever_the_bands
     encoded = make_encoded(records, seed=seed, columns=COLUMNS)
     plan = plan_one_ways(encoded.spans)
     bands, alone = choose_any(plan, seed)
-    release = plan.plan_releases("counts", noise_multiplier=1.0)[-1]
+    release = plan.plan_releases(noise_multiplier=1.0)[-1]
     assert release.label == ROUND_STEPS_LABEL
     assert isinstance(release.event, DiscreteGaussian)
     assert _move_furthest(encoded, plan, bands, alone) <= release.sensitivity
@@ -102,7 +102,7 @@ def test_the_check_of_neighbours_fails_when_a_value_counts_for_every_step_that_d
         level = attribute.zero_level + number
         attribute.put_cells(np.full(3, attribute.codes + level), into=encoded)
     bands, alone = (np.array([0]),) * 2, (np.zeros(0, np.int64),) * 2
-    most = plan.plan_releases("counts", noise_multiplier=1.0)[-1].sensitivity
+    most = plan.plan_releases(noise_multiplier=1.0)[-1].sensitivity
     assert _move_furthest(encoded, plan, bands, alone) == pytest.approx(most)
 
     def find_all(levels, *, zero, steps):
