@@ -98,9 +98,9 @@ def fit_anchor(run: Run, design: AnchorDesign, *, meanwhile: Callable[[], None] 
     Privacy: each release is charged before it reads rows; the rest is post-processing. Public rows are a prior.
     Raises: PrivacyError from the ledger.
     """
-    rng, ledger = run.model, run.ledger
-    threads = 1 if run.rows.shared else run.threads  # a process with connections to others is not one to fork
-    table = release_groups(run.rows, design, ledger=ledger, public=run.public)
+    if run.rows.shared:
+        run = replace(run, threads=1)  # a process with connections to others is not one to fork
+    ledger, table = run.ledger, release_groups(run, design)
     layout = table.layout
     if not design.fit.ticks:
         run.progress(1, 1, ledger.epsilon_spent())
@@ -125,19 +125,8 @@ def fit_anchor(run: Run, design: AnchorDesign, *, meanwhile: Callable[[], None] 
     # If the first one shows nothing of days, it is the only one.
     day_questions = design.day_questions if days.lifts else min(1, design.day_questions)
     questions = design.queries - details - day_questions - table.absence.asked
-    generator = _play_rounds(
-        table, design, questions=questions, losses=losses, rng=rng, ledger=ledger, tick=tick, threads=threads
-    )
-    fit_on(
-        generator,
-        losses,
-        steps=design.fit.steps,
-        learning_rate=design.fit.learning_rate,
-        journal=ledger.journal,
-        tick=tick,
-        threads=threads,
-        meanwhile=meanwhile,
-    )
+    generator = _play_rounds(table, design, run, questions=questions, losses=losses, tick=tick)
+    fit_on(generator, losses, design.fit, journal=ledger.journal, tick=tick, threads=run.threads, meanwhile=meanwhile)
     told = Details()
     if details:
         ask = partial(ask_for_details, table.rows, table.coarsening, generator.probabilities(), records=table.records)
@@ -145,7 +134,7 @@ def fit_anchor(run: Run, design: AnchorDesign, *, meanwhile: Callable[[], None] 
     fitted = FittedAnchor(
         table=table, losses=losses, generator=generator, is_short=design.fit.is_short, details=told, day_lifts=days
     )
-    return _ask_within_groups(fitted, design, of_days=of_days, day_questions=day_questions - 1, rng=rng, ledger=ledger)
+    return _ask_within_groups(fitted, design, run, of_days=of_days, day_questions=day_questions - 1)
 
 
 def _ask_once(act: str, ask: Callable[[], Within], known: Within, *, ledger: Ledger) -> Within:
@@ -156,19 +145,13 @@ def _ask_once(act: str, ask: Callable[[], Within], known: Within, *, ledger: Led
 
 
 def _ask_within_groups(
-    fitted: FittedAnchor,
-    design: AnchorDesign,
-    *,
-    of_days: Questions[Edge],
-    day_questions: int,
-    rng: np.random.Generator,
-    ledger: Ledger,
+    fitted: FittedAnchor, design: AnchorDesign, run: Run, *, of_days: Questions[Edge], day_questions: int
 ) -> FittedAnchor:
     """Asks how numbers compare, and `day_questions` times on which days what happens: groups cannot show it."""
-    table = fitted.table
+    table, ledger = fitted.table, run.ledger
     if day_questions <= 0 and not design.compared:
         return fitted
-    drafting = np.random.default_rng(rng.integers(2**63))
+    drafting = np.random.default_rng(run.model.integers(2**63))
 
     def draft(records: int) -> CoarseRows:
         pure = fitted.make_pure(fitted.generator.probabilities())
@@ -217,19 +200,17 @@ def _correlate(table: ReleasedTable, places: Sequence[int], *, ledger: Ledger) -
 def _play_rounds(
     table: ReleasedTable,
     design: AnchorDesign,
+    run: Run,
     *,
     questions: int,
     losses: Sequence[ReleasedLoss],
-    rng: np.random.Generator,
-    ledger: Ledger,
     tick: FitProgress,
-    threads: int | None,
 ) -> Mixture:
     """Asks for the tree, then for further marginals in turns, each where codes fitted to all before are worst.
 
     `questions`: in all. A turn that an earlier life of the run began, and lost, is left out.
     """
-    journal, settings, coarsening = ledger.journal, design.settings, table.coarsening
+    ledger, journal, coarsening, threads = run.ledger, run.ledger.journal, table.coarsening, run.threads
     edges = min(design.edges, questions)
     rounds = questions - edges
     discriminator = QueryDiscriminator(
@@ -237,7 +218,7 @@ def _play_rounds(
         measured=table.measured,
         records=table.records,
         most_ways=design.ways,
-        most_cells=settings.most_cells,
+        most_cells=design.settings.most_cells,
         ledger=ledger,
         prior=table.prior,
         threads=threads,
@@ -255,7 +236,7 @@ def _play_rounds(
     fitted = -1 if kept is None else int(kept["turn"])
     if kept is None:
         codes = design.fit.choose_codes(table.layout.width)
-        logits = table.draw_codes(tree, codes=codes, stddev=design.answer_stddev, rng=rng)
+        logits = table.draw_codes(tree, codes=codes, stddev=design.answer_stddev, rng=run.model)
     else:
         logits = kept["logits"].astype(np.float32)
     mixture = Mixture(coarsening.sizes, logits)

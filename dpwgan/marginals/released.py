@@ -27,8 +27,8 @@ from dpwgan.marginals.one_way.one_ways import measure_one_ways
 from dpwgan.marginals.rows.moves import Answers
 from dpwgan.marginals.selection.absence_questions import ask_for_absence
 from dpwgan.marginals.simplex import project_on_simplex
+from dpwgan.plan import Run
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.rows import Rows
 
 _LEAST_SHARE = 1e-9
@@ -156,16 +156,14 @@ class ReleasedTable:
         return projected
 
 
-def release_groups(
-    rows: Rows[EncodedTable], design: AnchorDesign, *, ledger: Ledger, public: EncodedTable | None
-) -> ReleasedTable:
+def release_groups(run: Run, design: AnchorDesign) -> ReleasedTable:
     """Releases the one-way counts of a design, and merges codes and levels into groups that stand out of the noise.
 
-    Rules forbid combinations of groups. One-ways are shrunk towards `public` rows, which are a prior for answers.
+    Rules forbid combinations of groups. One-ways are shrunk towards public rows, which are a prior for answers.
     Privacy: the releases of `measure_one_ways` and `ask_for_absence`; the rest is made of them alone.
     Raises: PrivacyError from the ledger.
     """
-    plan, rules = design.one_way_plan, design.shape.rules
+    rows, ledger, plan, rules = run.rows, run.ledger, design.one_way_plan, design.shape.rules
     one_ways = measure_one_ways(rows, plan, ledger=ledger)
     merge = functools.partial(
         coarsen,
@@ -180,7 +178,7 @@ def release_groups(
         records = _estimate_records(coarsening, most=rows.records)
         coarsening = merge(records=round(records))
     coarsening = leave_out(coarsening, rules)
-    groups = None if public is None else coarsening.to_groups(public)
+    groups = None if run.public is None else coarsening.to_groups(run.public)
     if groups is not None:
         coarsening = _draw_towards_public(coarsening, groups, records=records)
     cells = rows.derive(CELLS, coarsening.to_document())

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from dpwgan.array_types import AnyArray, Arrays, Floats32
+from dpwgan.marginals.fit.plan import FitPlan
 from dpwgan.marginals.fit.side_by_side import HALVES, share_memory, work_side_by_side
 from dpwgan.marginals.loss import Codes, Probabilities, ReleasedLoss, add_gradients, add_up, count_sums
 from dpwgan.privacy.journal import Journal
@@ -190,9 +191,8 @@ def fit(
 def fit_on(
     generator: Mixture,
     losses: Sequence[ReleasedLoss],
+    plan: FitPlan,
     *,
-    steps: int,
-    learning_rate: float,
     journal: Journal,
     tick: "FitProgress",
     threads: int | None,
@@ -204,15 +204,15 @@ def fit_on(
     if kept is not None:
         generator.unpack(kept)
         tick.skip(first)
-    every = max(1, steps // _KEEPS) if journal.keeps else steps
-    while first < steps:
-        done = min(steps, first - first % every + every)
+    every = max(1, plan.steps // _KEEPS) if journal.keeps else plan.steps
+    while first < plan.steps:
+        done = min(plan.steps, first - first % every + every)
         fit(
             generator,
             losses,
-            steps=steps,
-            learning_rate=learning_rate,
-            last_rate=learning_rate / 20,
+            steps=plan.steps,
+            learning_rate=plan.learning_rate,
+            last_rate=plan.learning_rate / 20,
             tick=tick,
             first=first,
             last=done,

@@ -174,7 +174,7 @@ class OneWays:
             facts, intervals = self.plan.attributes[index], self.get_tree(index).split()
             noise = _ROUND_STEPS_NOISE * self.stddev
             # Days have no steps, and so one band.
-            bands.append(choose_bands(intervals, zero=facts.zero_level, steps=facts.round_steps, stddev=noise))
+            bands.append(choose_bands(intervals, facts, stddev=noise))
             alone.append(intervals.starts[intervals.sizes == 1])
         return tuple(bands), tuple(alone)
 
@@ -187,15 +187,9 @@ class OneWays:
             counts, left = np.split(left, [len(own) * _count_kinds(facts)])
             if facts.has_many_days:
                 found[index] = estimate_days(counts, intervals, first_day=-facts.origin, stddev=noisy.stddev)
-                continue
-            found[index] = estimate_odds(
-                counts.reshape(len(own), -1),
-                intervals,
-                bands=own,
-                zero=facts.zero_level,
-                steps=facts.round_steps,
-                stddev=noisy.stddev,
-            )
+            else:
+                bands_of_steps = counts.reshape(len(own), -1)
+                found[index] = estimate_odds(bands_of_steps, intervals, facts, bands=own, stddev=noisy.stddev)
         return replace(self, odds={index: odds for index, odds in found.items() if odds is not None})
 
     def get_codes(self, attribute: int) -> tuple[Floats, float]:

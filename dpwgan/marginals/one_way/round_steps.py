@@ -15,6 +15,7 @@ import numpy as np
 
 from dpwgan.array_types import AnyArray, Flags, Floats, Integers
 from dpwgan.marginals.draws import draw_by_odds
+from dpwgan.marginals.layout import Attribute
 from dpwgan.marginals.one_way.number_tree import Intervals
 
 _LEAST_BAND = 32.0
@@ -114,14 +115,14 @@ def find_steps(levels: Integers, *, zero: int, steps: Sequence[int]) -> Integers
     return found
 
 
-def choose_bands(intervals: Intervals, *, zero: int, steps: Sequence[int], stddev: float) -> Integers:
+def choose_bands(intervals: Intervals, facts: Attribute, *, stddev: float) -> Integers:
     """Where bands of magnitude begin, each with enough records to estimate odds.
 
     Privacy: of what is released. Units: `stddev` is that of the noise to come, in counts.
     """
     ends = intervals.starts + intervals.sizes
     held = np.append(0.0, np.cumsum(np.where(intervals.sizes > 1, intervals.masses, 0.0)))
-    edges = np.unique([zero + sign * step for step in steps for sign in (1, -1)])
+    edges = np.unique([facts.zero_level + sign * step for step in facts.round_steps for sign in (1, -1)])
     edges = edges[(edges > 0) & (edges < ends[-1])]
     below, bands = np.interp(edges, np.append(0, ends), held), [0]
     least, before = _LEAST_BAND * stddev, 0.0
@@ -133,13 +134,13 @@ def choose_bands(intervals: Intervals, *, zero: int, steps: Sequence[int], stdde
 
 
 def estimate_odds(
-    counts: Floats, intervals: Intervals, *, bands: Integers, zero: int, steps: Sequence[int], stddev: float
+    counts: Floats, intervals: Intervals, facts: Attribute, *, bands: Integers, stddev: float
 ) -> RoundSteps | None:
     """The odds of levels in intervals by the noisy counts of steps; None if these show only noise.
 
     Privacy: post-processing of releases. Shapes: (b, c) counts.
     """
-    sizes = np.array(steps, np.int64)
+    zero, steps = facts.zero_level, np.array(facts.round_steps, np.int64)
     odds, ends = np.ones(counts.shape), intervals.starts + intervals.sizes
     limits = np.append(bands, ends[-1])
     for band, own in enumerate(counts):
@@ -148,11 +149,11 @@ def estimate_odds(
         used = (widths > 0) & (intervals.sizes > 1) & (intervals.masses > 0)
         if np.any(used):
             masses = (intervals.masses * widths / intervals.sizes)[used]
-            levels = count_levels(starts[used], widths[used], zero=zero, steps=sizes)
+            levels = count_levels(starts[used], widths[used], zero=zero, steps=steps)
             odds[band] = _fit_odds(own, masses / masses.sum(), levels, stddev=stddev)
     if np.all(odds == 1.0):
         return None
-    return RoundSteps(zero=zero, steps=sizes, bands=bands, odds=odds)
+    return RoundSteps(zero=zero, steps=steps, bands=bands, odds=odds)
 
 
 def _fit_odds(counts: Floats, shares: Floats, levels: Integers, *, stddev: float) -> Floats:

@@ -213,7 +213,6 @@ def fit_plainly(
         train_plainly(
             run,
             label=STEPS_LABEL,
-            records=game.shape.records,
             batch_size=game.batch_size,
             steps=game.steps,
             every=game.settings.critic_steps_per_generator_step,
@@ -227,7 +226,6 @@ def train_plainly(
     run: Run,
     *,
     label: str,
-    records: int,
     batch_size: int,
     steps: int,
     critic_step: Callable[[Integers], None],
@@ -244,7 +242,7 @@ def train_plainly(
     batches, a_call = run.ledger.lend_streams(label).batches, max(1, steps // _PROGRESS_CALLS)
     for done in range(1, steps + 1):
         run.ledger.charge(label)
-        critic_step(batches.choice(records, size=batch_size, replace=False, shuffle=False))
+        critic_step(batches.choice(run.rows.records, size=batch_size, replace=False, shuffle=False))
         if done % every == 0:
             generator_step()
         if done % a_call == 0 or done == steps:

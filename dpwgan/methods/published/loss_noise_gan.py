@@ -74,14 +74,7 @@ class LossNoiseGan:
         def make_steps(networks: Any) -> Any:
             from dpwgan.methods.published.published_steps import LossNoiseSteps
 
-            steps = LossNoiseSteps(
-                networks,
-                batch_size=design.game.batch_size,
-                noise_multiplier=design.noise_multiplier,
-                generator_learning_rate=design.game.settings.generator_learning_rate,
-                critic_learning_rate=design.game.settings.critic_learning_rate,
-                noise_rng=run.ledger.lend_streams(STEPS_LABEL).noise,
-            )
+            steps = LossNoiseSteps(networks, design, noise_rng=run.ledger.lend_streams(STEPS_LABEL).noise)
             return steps.train_discriminator, steps.train_generator
 
         return fit_plainly(design, run, make_steps=make_steps, activation_stddev=_ACTIVATION_STDDEV)

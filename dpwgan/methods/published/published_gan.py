@@ -196,19 +196,6 @@ def train_published_table(
 def _train(networks: Networks, plan: PublishedDesign, run: Run) -> tuple[Floats32, ...]:
     from dpwgan.methods.published.published_steps import PublishedSteps
 
-    steps = PublishedSteps(
-        networks,
-        microbatches=plan.microbatches,
-        microbatch=plan.batch // plan.microbatches,
-        noise_multiplier=plan.noise_multiplier,
-        noise_rng=run.ledger.lend_streams(GENERATOR_LABEL).noise,
-    )
-    train_plainly(
-        run,
-        label=GENERATOR_LABEL,
-        records=plan.shape.records,
-        batch_size=plan.batch,
-        steps=plan.steps,
-        critic_step=steps,
-    )
+    steps = PublishedSteps(networks, plan, noise_rng=run.ledger.lend_streams(GENERATOR_LABEL).noise)
+    train_plainly(run, label=GENERATOR_LABEL, batch_size=plan.batch, steps=plan.steps, critic_step=steps)
     return take_weights(networks.generator_weights)

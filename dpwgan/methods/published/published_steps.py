@@ -7,8 +7,9 @@ from dpwgan.array_types import Integers
 from dpwgan.critic.device import compile_step
 from dpwgan.critic.optimizers import Adam
 from dpwgan.critic.private_step import count_entries, flatten, split_like
+from dpwgan.methods.published.game import PlainDesign
 from dpwgan.methods.published.networks import Inputs, Networks, draw_labelled
-from dpwgan.methods.published.published_gan import GENERATOR_CLIP, MEMORIES, RATE
+from dpwgan.methods.published.published_gan import GENERATOR_CLIP, MEMORIES, RATE, PublishedDesign
 
 BOUND_SHARE = 0.7
 """The bound on a loss, as a share of the discriminator's loss on the batch before (Han and Xue 2021, section 3.4)."""
@@ -28,18 +29,10 @@ class PublishedSteps:
     Source: Johnson 2019, section 4.2 and Appendix B; DPAdamGaussianOptimizer of tensorflow-privacy.
     """
 
-    def __init__(
-        self,
-        networks: Networks,
-        *,
-        microbatches: int,
-        microbatch: int,
-        noise_multiplier: float,
-        noise_rng: np.random.Generator,
-    ) -> None:
+    def __init__(self, networks: Networks, plan: PublishedDesign, *, noise_rng: np.random.Generator) -> None:
         self._networks = networks
-        self._microbatches, self._microbatch = microbatches, microbatch
-        self._stddev, self._noise_rng = np.float32(noise_multiplier * GENERATOR_CLIP), noise_rng
+        self._microbatches, self._microbatch = plan.microbatches, plan.batch // plan.microbatches
+        self._stddev, self._noise_rng = np.float32(plan.noise_multiplier * GENERATOR_CLIP), noise_rng
         self._of_discriminator = Adam(networks.critic_weights, learning_rate=RATE, memories=MEMORIES)
         self._of_generator = Adam(networks.generator_weights, learning_rate=RATE, memories=MEMORIES)
         self._sizes = count_entries(networks.generator_weights)
@@ -85,28 +78,22 @@ class LossNoiseSteps:
     Source: Han and Xue 2021, Algorithm 1 and section 3.4; Radford, Metz, Chintala 2016, arXiv:1511.06434.
     """
 
-    def __init__(
-        self,
-        networks: Networks,
-        *,
-        batch_size: int,
-        noise_multiplier: float,
-        generator_learning_rate: float,
-        critic_learning_rate: float,
-        noise_rng: np.random.Generator,
-    ) -> None:
-        """`noise_multiplier` is the paper's sigma: stddev over the bound C."""
-        self._networks, self._batch_size = networks, batch_size
-        self._noise_multiplier, self._noise_rng = noise_multiplier, noise_rng
+    def __init__(self, networks: Networks, plan: PlainDesign, *, noise_rng: np.random.Generator) -> None:
+        """The plan's noise multiplier is the paper's sigma: stddev over the bound C."""
+        self._networks, self._batch_size = networks, plan.game.batch_size
+        self._noise_multiplier, self._noise_rng = plan.noise_multiplier, noise_rng
+        settings = plan.game.settings
         self._generator_adam = Adam(
             networks.generator_weights,
-            learning_rate=generator_learning_rate,
+            learning_rate=settings.generator_learning_rate,
             memories=_GENERATOR_MEMORIES,
             floor=_GENERATOR_FLOOR,
         )
-        self._critic_adam = Adam(networks.critic_weights, learning_rate=critic_learning_rate, memories=_CRITIC_MEMORIES)
+        self._critic_adam = Adam(
+            networks.critic_weights, learning_rate=settings.critic_learning_rate, memories=_CRITIC_MEMORIES
+        )
         self._bound = tf.Variable(1.0)
-        rows = tf.TensorSpec([batch_size], tf.int64)
+        rows = tf.TensorSpec([self._batch_size], tf.int64)
         self.train_discriminator = compile_step(self._train_discriminator, input_signature=[rows])
         """Takes one discriminator step on real rows and as many generated ones (lines 2 to 6), and sets the bound."""
         self._trace_generator = compile_step(self._train_generator, input_signature=[tf.TensorSpec([], tf.float32)])

@@ -115,9 +115,9 @@ def test_sum_of_the_generators_microbatches_moves_by_twice_its_bound_when_the_di
         generate=lambda inputs, labels: inputs * generator,
         score=lambda content, labels: discriminator * tf.reduce_sum(content - 1.0, axis=1),
     )
-    steps = PublishedSteps(
-        networks, microbatches=5, microbatch=2, noise_multiplier=1.0, noise_rng=np.random.default_rng(0)
-    )
+    plan = make_plan("dp-gan", make_table(10).shape, **PLAIN).design
+    assert (plan.microbatches, plan.batch) == (5, 10)
+    steps = PublishedSteps(networks, plan, noise_rng=np.random.default_rng(0))
     here = steps.clipped_sum().numpy()
     discriminator.assign([-100.0])
     there = steps.clipped_sum().numpy()

@@ -1,5 +1,7 @@
 """The published update with noise on the loss: the noise changes the loss, and not one bit of what is trained."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -8,17 +10,13 @@ from dpwgan.critic.device import compile_step
 from dpwgan.methods.published.published_steps import BOUND_SHARE, LossNoiseSteps, clip_losses
 from tests.critic.games import make_networks
 from tests.critic.tables import flat
+from tests.methods.runs import make_plan, make_table
 
 
 def make_steps(kind: str) -> LossNoiseSteps:
-    return LossNoiseSteps(
-        make_networks(kind),
-        batch_size=8,
-        noise_multiplier=5.0,
-        generator_learning_rate=1e-3,
-        critic_learning_rate=1e-3,
-        noise_rng=np.random.default_rng(1),
-    )
+    settings = {"expected_batch_size": 8, "generator_learning_rate": 1e-3, "critic_learning_rate": 1e-3}
+    plan = replace(make_plan("loss-noise-gan", make_table(60).shape, **settings).design, noise_multiplier=5.0)
+    return LossNoiseSteps(make_networks(kind), plan, noise_rng=np.random.default_rng(1))
 
 
 @pytest.mark.slow
