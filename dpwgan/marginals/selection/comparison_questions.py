@@ -203,7 +203,7 @@ class _Game:
 
     def play(self, questions: Questions[Comparison], *, times: int) -> None:
         """Asks `times` times, each time among the candidates left."""
-        every = questions.candidates
+        every = list(questions.shapes)
         for _ in range(times):
             drawn = self._drafted.copy()
             Comparisons(self.shares).redraw(*drawn, rng=self._rng)

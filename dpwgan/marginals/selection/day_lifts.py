@@ -142,11 +142,9 @@ def ask_for_first_day(questions: Questions[Edge], coarsening: Coarsening, *, rec
     Expected is independence of days and other columns.
     Privacy: a selection and an answer of `questions`; the rest is made of releases.
     """
-    dates = {own for own, _ in questions.candidates}
+    dates = {own for own, _ in questions.shapes}
     kinds = {own: _share_kinds(coarsening.attributes[own], coarsening.parts[own]) for own in dates}
-    expected = {
-        (own, by): records * np.outer(coarsening.probabilities[by], kinds[own]) for own, by in questions.candidates
-    }
+    expected = {(own, by): records * np.outer(coarsening.probabilities[by], kinds[own]) for own, by in questions.shapes}
     pair, answer = questions.ask(expected)
     # The answer's margins are those of one-ways, which are known less exactly than its noise says.
     variance, free = questions.stddev**2, (len(answer) - 1) * (DAY_KINDS - 1)
@@ -172,7 +170,7 @@ def ask_for_day_lifts(
     `but`: attributes that are redrawn afterwards, which neither depend on others here nor others on them.
     Privacy: as `ask_for_first_day`.
     """
-    every = [pair for pair in questions.candidates if not {*pair}.intersection(but)]
+    every = [pair for pair in questions.shapes if not {*pair}.intersection(but)]
     lifts = {pair: by for pair, by in known.lifts.items() if pair in every}
     for _ in range(times):
         many = Counter(own for own, _ in lifts)
@@ -181,7 +179,7 @@ def ask_for_day_lifts(
             break
         drawn = drafted.copy()
         DayLifts(lifts).redraw(*drawn, rng=rng)
-        expected = questions.split(_count(drawn, questions.candidates) * (records / drafted.encoded.records))
+        expected = questions.split(_count(drawn, list(questions.shapes)) * (records / drafted.encoded.records))
         pair, answer = questions.ask({pair: expected[pair] for pair in left})
         facts = drafted.coarsening.attributes[pair[1]]
         lifts[pair] = _lift(answer, expected[pair], facts, stddev=questions.stddev)

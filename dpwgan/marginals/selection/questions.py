@@ -43,11 +43,6 @@ class Questions(Generic[Question]):
         """That of the noise on each count."""
         return self.ledger.find(self.labels[1]).stddev
 
-    @property
-    def candidates(self) -> list[Question]:
-        """All of them, in their order."""
-        return list(self.shapes)
-
     def split(self, flat: Floats) -> dict[Question, Floats]:
         """The table of each candidate, from the vector that holds all of them."""
         pieces = np.split(flat, np.cumsum([math.prod(shape) for shape in self.shapes.values()])[:-1])
