@@ -133,7 +133,7 @@ def _run_tests(mutant: Mutant | None, tests: Sequence[str], failed: Connection) 
     with tempfile.TemporaryDirectory() as folder:
         if mutant is not None:
             sys.meta_path.insert(0, _Finder(mutant, Path(folder)))
-        options = ["-q", "-x", "-p", "no:cacheprovider", "-m", FAST]
+        options = ["-q", "-x", "--tb=native", "-p", "no:cacheprovider", "-m", FAST]
         code = int(pytest.main([*options, *tests], plugins=[_Tell(failed)]))
     os._exit(code)
 
