@@ -7,6 +7,7 @@ import sys
 import time
 import traceback
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from tests.neighbours.histories import compare, play
@@ -37,7 +38,7 @@ def try_case(case: Case, moved: dict[str, float], tried: Counter[str]) -> list[s
     return wrong
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Prints what was tried and found; gives 1 if anything is wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.neighbours")
     parser.add_argument("--first", type=int, help="number of the first case; others each time unless given")
@@ -45,7 +46,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--method")
     parser.add_argument("--stop", action="store_true", help="at the first case in which anything is wrong")
-    asked = parser.parse_args()
+    asked = parser.parse_args(arguments)
     first = secrets.randbits(32) if asked.first is None else asked.first
     moved: dict[str, float] = {}
     tried: Counter[str] = Counter()
