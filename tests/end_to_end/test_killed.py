@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from dpwgan.app import cli
 from dpwgan.privacy.ledger import LOST
-from tests.end_to_end.bad_inputs import ROWS, SPECS, write_paid
-from tests.programs import ROOT, RUN, call, list_variables, read_claim
+from tests.end_to_end.bad_inputs import ROWS, SPECS, inside, write_paid
+from tests.programs import ROOT, call, list_variables, read_claim
 
 pytestmark = pytest.mark.slow
 
@@ -42,10 +43,19 @@ sys.exit(cli.main(sys.argv[3:]))
 """
 
 
-def run(folder: Path, *arguments: str, before: tuple[str, ...] = (RUN,)) -> int:
-    words = ("data.csv", "out.csv", "specs.json", "1", "--checkpoint", "kept", *arguments)
+WORDS = ("data.csv", "out.csv", "specs.json", "1", "--checkpoint", "kept")
+
+
+def run_and_die(folder: Path, *arguments: str, name: str, after: int) -> int:
     variables = {**list_variables(), "PYTHONPATH": str(ROOT)}
-    return call(sys.executable, *before, *words, cwd=folder, env=variables, timeout=300).returncode
+    words = ("-c", KILLED, name, str(after), *WORDS, *arguments)
+    return call(sys.executable, *words, cwd=folder, env=variables, timeout=300).returncode
+
+
+def run(folder: Path, *arguments: str) -> int:
+    """Runs in this process: another one than that which was killed, and TensorFlow is there already."""
+    with inside(folder):
+        return cli.main((*WORDS, *arguments), environment={})
 
 
 @pytest.mark.parametrize(
@@ -61,8 +71,7 @@ def run(folder: Path, *arguments: str, before: tuple[str, ...] = (RUN,)) -> int:
 )
 def test_run_goes_on_when_it_was_killed(tmp_path, arguments, name, after, lost):
     write_paid(tmp_path)
-    code = run(tmp_path, *arguments, before=("-c", KILLED, name, str(after)))
-    assert code == -signal.SIGKILL
+    assert run_and_die(tmp_path, *arguments, name=name, after=after) == -signal.SIGKILL
     assert not (tmp_path / "out.csv").exists()
     if name == "journal":
         assert run(tmp_path, *arguments) == 2  # there is a run already
