@@ -13,11 +13,7 @@ def narrow(told: pl.DataFrame | None, frame: pl.DataFrame, key: pl.Series) -> pl
     columns `KEY`, the value, and `ROWS`, how many rows it has.
     """
     names = [name for name in (frame if told is None else told).columns if name not in (KEY, ROWS)]
-    own = (
-        pl.DataFrame([key.alias(KEY), *frame.select(names)])
-        .with_columns(pl.lit(1, pl.Int64).alias(ROWS))
-        .drop_nulls(KEY)
-    )
+    own = frame.select(key.alias(KEY), *names, pl.lit(1, pl.Int64).alias(ROWS)).drop_nulls(KEY)
     both = own if told is None else pl.concat([told.select(own.columns), own])
     groups = both.group_by(KEY, maintain_order=True)
     low = groups.agg(pl.col(ROWS).sum(), *(pl.col(name).min() for name in names))

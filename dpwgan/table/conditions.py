@@ -371,6 +371,10 @@ class _Reader:
         if other is not None:
             self.others.append(other)
             return
+        if which == "FieldByName":
+            raise ConditionError(
+                "has a point between names: one with points needs double quotes, other rows are 'previous' and 'first'"
+            )
         known = _FUNCTIONS.get(name, set())
         if which not in known and "" not in known:
             raise ConditionError("has a function that is not one of a single row's values, or is not known here")

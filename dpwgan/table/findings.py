@@ -9,6 +9,8 @@ from dpwgan.table.schema import Schema, SizeColumn
 
 _MOST_COLUMNS_NAMED = 5
 _OTHER_MARKS = ";\t|"
+NAMELESS = 'name it, take it out of the table, or list it in the specs, as "": {"type": "drop"}'
+"""What to do with a column without a name, as R and pandas write the names of rows."""
 
 
 def count_rows(rows: int) -> str:
@@ -67,10 +69,11 @@ def check_header(header: Sequence[str], schema: Schema) -> None:
     """
     nameless = [str(place) for place, name in enumerate(header, start=1) if not name]
     found = compare_header(header, schema)
-    if len(nameless) > 1 or "" in found.unknown:
+    if len(nameless) > 1:
         places = f"{', '.join(nameless[:MOST_LISTED])}{', ...' if len(nameless) > MOST_LISTED else ''}"
-        which, them = (f"columns {places}", "them") if len(nameless) > 1 else (f"column {places}", "it")
-        raise DataError(f"The first line has no name for {which}: name {them}, or take {them} out of the table.")
+        raise DataError(f"The first line has no name for columns {places}: name them, or take them out of the table.")
+    if "" in found.unknown:
+        raise DataError(f"The first line has no name for column {nameless[0]}: {NAMELESS}.")
     faults = []
     if found.repeated:
         faults.append(f"the header repeats {list_some(map(quote, found.repeated))}")

@@ -154,7 +154,7 @@ def get_value_type(name: str, schema: Schema) -> pl.DataType:
     column = schema.by_name.get(name)
     if column is None:
         raise ConditionError(
-            f"names {quote(name)}, which the specs do not; texts have single quotes, names with blanks or dashes double"
+            f"names {quote(name)}, which the specs do not; texts have single quotes, names with blanks, - or . double"
         )
     if isinstance(column, UndiscoveredColumn):
         return pl.Int64() if column.integer else pl.String()

@@ -157,3 +157,7 @@ def test_empty_cells_are_nobody_s():
     assert find({"pid": [*map(str, range(90)), *[""] * 200]}) == []
     panel = make_panel()
     assert find({"x": [*panel["x"], *[""] * 90], "y": [*panel["y"], *["1992"] * 90]}) == ["x"]
+
+
+def test_column_without_a_name_hinders_nothing():
+    assert find({"": [*map(str, range(1800))], **make_visits(each=6)}) == ["x"]

@@ -155,10 +155,17 @@ def test_long_chain_is_told_from_what_is_no_sql_and_a_long_list_is_none() -> Non
     read_sql("word IN (" + ", ".join(f"'{code} or - more'" for code in range(3_000)) + ")")
 
 
-@pytest.mark.parametrize("name", ["net income", "select"])
-def test_name_that_is_no_word_of_its_own_stands_in_double_quotes(name):
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("net income", "names with blanks or of SQL's own words need double quotes"),
+        ("select", "names with blanks or of SQL's own words need double quotes"),
+        ("net.income", "one with points needs double quotes"),
+    ],
+)
+def test_name_that_is_no_word_of_its_own_stands_in_double_quotes(name, why):
     assert read_sql(f'"{name}" > 0').columns == (name,)
-    with pytest.raises(ConditionError, match="names with blanks or of SQL's own words need double quotes"):
+    with pytest.raises(ConditionError, match=why):
         read_sql(f"{name} > 0")
 
 

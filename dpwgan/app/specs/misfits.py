@@ -18,7 +18,7 @@ from dpwgan.table.codecs.codec import TrainedCodec
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.files.reader import get_format, open_table, open_undescribed, read_types
-from dpwgan.table.findings import compare_header, describe
+from dpwgan.table.findings import NAMELESS, compare_header, describe
 from dpwgan.table.schema import CategoricalColumn, FunctionColumn, NumericColumn, Schema, UndiscoveredColumn, UnitColumn
 from dpwgan.table.source import Piece, SourceTable
 from dpwgan.table.specs import Problems
@@ -50,8 +50,8 @@ def find_misfits(path: str, schema: Schema, *, document: Mapping[str, Any], prob
         for name in faults.absent:
             yield name, None, f"the header of the table does not have the column {quote(name)}"
         for name in faults.unknown:
-            why = f": {say_both(name)}" if declares(entries, name) else ""
-            yield None, None, f"the specs do not have the column {quote(name)} of the table{why}"
+            why = say_both(name) if declares(entries, name) else "" if name else NAMELESS
+            yield None, None, f"the specs do not have the column {quote(name)} of the table{': ' if why else ''}{why}"
         if faults.untold:
             yield None, None, f"the specs do not have {faults.untold} of the names in the first line"
         # Behind the header: where that is none, rows do not fit it, and would be all that is told.

@@ -107,6 +107,12 @@ def test_constant_is_checked_and_text_is_not_read_when_specs_have_them(folder, c
     ]
 
 
+def test_what_to_do_with_a_column_without_a_name_is_said(folder, capfd):
+    assert judge(folder, {"x": {"type": "boolean"}, "y": {"type": "boolean"}}, ",x,y\n1,true,true\n") == 65
+    told = capfd.readouterr().out
+    assert 'table: name it, take it out of the table, or list it in the specs, as "": {"type": "drop"}.' in told
+
+
 def test_rules_are_counted_by_their_line_and_skipped_when_a_column_of_theirs_is_wrong(folder, capfd):
     specs = (
         '{"x": {"type": "integer", "min": 0, "max": 9},\n "y": {"type": "integer", "min": 0, "max": 9},\n'
@@ -117,7 +123,7 @@ def test_rules_are_counted_by_their_line_and_skipped_when_a_column_of_theirs_is_
     assert capfd.readouterr().out.replace(f"{folder}/", "").splitlines() == [
         "e.json:3: Column 'z' in the specs: 'min' is above 'max'.",
         "e.json:9: Rule 3 in the specs, 'x <= q': it names 'q', which the specs do not; texts have single quotes, "
-        "names with blanks or dashes double.",
+        "names with blanks, - or . double.",
         "e.json:4: e.csv: column 's': 1 row with a cell that does not follow from its expression.",
         "e.json:7: e.csv: rule 1 ('x <= y'): 2 rows against it.",
         "e.json:10: e.csv: rule 4 ('s <= 6'): 1 row against it.",

@@ -250,7 +250,7 @@ def test_a_table_that_grew_is_refused():
         (
             {**UNIT, "unique": ["role"], "rules": ["next.age < age"]},
             {**NAMED, "role": ROLE},
-            "rule 1, .* not one of a single row's",
+            "rule 1, .* other rows are 'previous' and 'first'",
         ),
         (
             {**UNIT, "unique": ["role"], "rules": ["first.role = 'x'"]},
