@@ -22,6 +22,7 @@ from dpwgan.table.findings import NAMELESS, compare_header, describe
 from dpwgan.table.schema import CategoricalColumn, FunctionColumn, NumericColumn, Schema, UndiscoveredColumn, UnitColumn
 from dpwgan.table.source import Piece, SourceTable
 from dpwgan.table.specs import Problems
+from dpwgan.table.specs.form import RULES
 from dpwgan.table.specs.keys import LAYOUT, UNIT, declares
 from dpwgan.table.units.units import read_units
 
@@ -38,7 +39,8 @@ def find_misfits(path: str, schema: Schema, *, document: Mapping[str, Any], prob
     if LAYOUT in problems.columns:
         return  # nobody knows the names of the pixels
     entries = {key: document[key] for key in (LAYOUT, UNIT) if isinstance(document.get(key), dict)}
-    wrong = dict.fromkeys([*problems.skipped, *sorted(problems.columns)])
+    is_entry = {name: not isinstance(document.get(name), dict) for name in (RULES, UNIT)}
+    wrong = dict.fromkeys(name for name in (*problems.skipped, *sorted(problems.columns)) if not is_entry.get(name))
     column = entries.get(UNIT, {}).get("column")
     if UNIT in wrong and isinstance(column, str):
         del wrong[UNIT]  # an entry that names one

@@ -107,6 +107,12 @@ def test_constant_is_checked_and_text_is_not_read_when_specs_have_them(folder, c
     ]
 
 
+@pytest.mark.parametrize("name", ["rules", "unit"])
+def test_table_is_not_asked_for_what_is_no_column_when_its_entry_is_of_another_form(name, folder, capfd):
+    assert judge(folder, {"x": {"type": "boolean"}, name: "x"}, "x\ntrue\n") == 78
+    assert "header" not in capfd.readouterr().out
+
+
 def test_what_to_do_with_a_column_without_a_name_is_said(folder, capfd):
     assert judge(folder, {"x": {"type": "boolean"}, "y": {"type": "boolean"}}, ",x,y\n1,true,true\n") == 65
     told = capfd.readouterr().out
