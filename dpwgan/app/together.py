@@ -89,7 +89,7 @@ class UnitSource:
         # Rows are placed by their own cells: those that units share are put in afterwards.
         self._rules, self._placing = encoder.make_unit_rules(), encoder.make_unit_rules(free_of=unit.shared)
         self._tied = {source for name in encoder.rules.columns for source in encoder.list_sources(name)}
-        # If so, rows swap whatever their keys are, and units that repeat one are given up.
+        # If so, rows swap whatever their keys are.
         self._links_keys = not {*unit.linked}.isdisjoint(unit.unique)
         self._most = choose_step(len(encoder.header))
 
@@ -149,11 +149,12 @@ class UnitSource:
             sizes = rows_of[tried]
             rows = self._source.draw(int(sizes.sum()), first_record=0, draft=draft, rng=rng)
             draft = None
-            frame, fine = self._put_together(rows, forms[tried], rng=rng)
+            frame, fine = self._put_together(rows, forms[tried], is_first=not made, rng=rng)
             chosen = _choose(tried, fine, wanted=wanted, rng=rng)
             parts.append(frame[list_rows(sizes, chosen)])
             made.append(sizes[chosen])
-            times_made.update(map(tuple, forms[tried].tolist()))
+            if turn or not self._links_keys:
+                times_made.update(map(tuple, forms[tried].tolist()))
             times_fine.update(map(tuple, forms[tried[fine]].tolist()))
             left = np.repeat(forms, wanted - np.bincount(tried[chosen], minlength=len(wanted)), axis=0)
             vain = {
@@ -179,7 +180,7 @@ class UnitSource:
         )
 
     def _put_together(
-        self, rows: pl.DataFrame, units: Integers, *, rng: np.random.Generator
+        self, rows: pl.DataFrame, units: Integers, *, is_first: bool, rng: np.random.Generator
     ) -> tuple[pl.DataFrame, Flags]:
         """The rows put into units of these forms, in turn, and which of these keep all rules."""
         sizes = units.sum(axis=1)
@@ -211,6 +212,12 @@ class UnitSource:
         if linked:
             seen = self._see(rows[order], values[order], kinds[order]) if self._placing else None
             order = order[self._link(values[order], of_units, kinds[order], seen, rng=rng)]
+            if self._links_keys and not is_first:
+                # Units that repeat a key after all, as most large ones do: rows near by are those of near keys.
+                keys = self._find_keys(rows)[order]
+                near = np.argsort(keys, kind="stable")
+                taken = tell_apart(keys[near], of_units[near], kinds[order[near]], settles=False, rng=rng)
+                order[near] = order[near[taken]]
             order = sort(order) if self._links_keys or self._placing else order
         frame, broken = rows[order], np.zeros(len(order), np.bool_)
         if linked:

@@ -156,6 +156,19 @@ def test_days_of_a_unit_are_as_far_apart_as_the_tables_when_they_are_linked(link
     assert is_near.all() if links_days else not is_near.any()
 
 
+def test_units_of_many_linked_years_that_differ_keep_their_sizes():
+    person = np.repeat(np.arange(300), 12)
+    year = np.random.default_rng(4).integers(1950, 1990, 300)[person] + np.tile(np.arange(12), 300)
+    specs: dict[str, Any] = {
+        "unit": {"column": "person", "max_rows": 12, "unique": ["year"], "linked": ["year"]},
+        "person": {"type": "integer", "uuid": True},
+        "year": {"type": "date", "format": "%Y", "min": "1950", "max": "2001"},
+    }
+    out = fit(specs, frame=pd.DataFrame({"person": person, "year": year.astype(str)})).sample()
+    assert not out.duplicated(["person", "year"]).any()
+    assert out.groupby("person").size().median() == 12
+
+
 STAYS: dict[str, Any] = {
     "unit": {"column": "patient", "max_rows": 8, "linked": ["day"]},
     "patient": {"type": "integer", "uuid": True, "min": 1},

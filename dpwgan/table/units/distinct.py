@@ -29,10 +29,12 @@ def find_alike(keys: AnyIntegers, units: AnyIntegers, *, rng: np.random.Generato
     return alike
 
 
-def tell_apart(keys: Integers, units: Integers, kinds: Integers32, *, rng: np.random.Generator) -> Integers:
+def tell_apart(
+    keys: Integers, units: Integers, kinds: Integers32, *, settles: bool = True, rng: np.random.Generator
+) -> Integers:
     """The row that each place of units takes, of the place's kind, such that few units or none repeat a key.
 
-    If keys are as few as places of a unit, some units always do.
+    If keys are as few as places of a unit, some units always do. Unless it `settles`, no row moves but by swaps.
     Shapes: (n,) keys from 0 up, units and kinds, to (n,).
     """
     rows, width = np.arange(len(keys)), int(keys.max()) + 1
@@ -62,6 +64,8 @@ def tell_apart(keys: Integers, units: Integers, kinds: Integers32, *, rng: np.ra
         _, firsts = np.unique(asked.reshape(4, -1).T, return_index=True)
         alone = np.bincount(firsts // 4, minlength=len(fine)) == 4
         rows[pairs[:, alone]] = rows[pairs[::-1, alone]]
+    if not settles:
+        return rows
     order = np.arange(len(keys))
     found: Integers = np.empty_like(rows)
     found[np.lexsort((order, keys[rows], kinds))] = np.lexsort((order, keys, kinds))
