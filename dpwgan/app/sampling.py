@@ -21,6 +21,7 @@ import polars as pl
 from dpwgan.app.logs import LOGGER
 from dpwgan.array_types import Flags, Floats, Integers
 from dpwgan.errors import SpecsError, UsageError, quote
+from dpwgan.marginals.rows.matching import CodeFit
 from dpwgan.marginals.rows.mixture_sampler import Draft, MixtureSampler
 from dpwgan.methods.base import FittedSynthesizer
 from dpwgan.privacy.randomness import branch
@@ -88,6 +89,11 @@ class RowSource:
         self.leaves_out = where is not None  # a row drawn may then cost many
         self._told: set[str] = set()
 
+    @property
+    def has_codes(self) -> bool:
+        """Whether columns depend on each other through the code of a row."""
+        return self._mixture is not None and len(self._mixture.probabilities) > 1
+
     def list_drafts(
         self, sizes: Sequence[int], *, rng: np.random.Generator, threads: int | None
     ) -> Iterator[Draft | None]:
@@ -112,18 +118,29 @@ class RowSource:
 
         Raises: SpecsError if the model hardly ever keeps the rules, UsageError if that is for the condition.
         """
-        if not self._rules:
-            chunks = (encoded for encoded, _ in self._sample(rows, draft, rng=rng))
-            return pl.concat(self._encoder.decode_chunks(chunks, rng, first_record=first_record))
-        encoded, known = self._draw_kept(rows, draft, rng=rng)
-        frame = self._encoder.decode(encoded, rng, first_record=first_record, known=known)
+        return self._decode(self._draw_kept(rows, draft, rng=rng), first_record=first_record, rng=rng)
+
+    def draw_to_match(
+        self, rows: int, columns: Sequence[str], *, rng: np.random.Generator, draft: Draft | None = None
+    ) -> tuple[pl.DataFrame, CodeFit | None]:
+        """As `draw`, and how rows go with other cells of some columns, for a model of several codes."""
+        model = self._mixture
+        if model is None or not self.has_codes or not columns:
+            return self.draw(rows, first_record=0, rng=rng, draft=draft), None
+        drawn = self._draw_kept(rows, draft, rng=rng)
+        return self._decode(drawn, first_record=0, rng=rng), model.fit_codes(drawn.codes, drawn.encoded, columns)
+
+    def _decode(self, drawn: _Drawn, *, first_record: int, rng: np.random.Generator) -> pl.DataFrame:
+        frame = self._encoder.decode(drawn.encoded, rng, first_record=first_record, known=drawn.known)
         self._encoder.validate(frame)
         return frame
 
-    def _draw_kept(
-        self, rows: int, draft: Draft | None, *, rng: np.random.Generator
-    ) -> tuple[EncodedTable, pl.DataFrame]:
-        """Rows that keep all rules, and those of their cells that rules read."""
+    def _draw_kept(self, rows: int, draft: Draft | None, *, rng: np.random.Generator) -> _Drawn:
+        """Rows that keep all rules."""
+        if not self._rules:
+            encoded, codes = zip(*self._sample(rows, draft, rng=rng), strict=True)
+            none = np.zeros((0, rows), np.bool_)
+            return _Drawn(encoded=join(encoded), codes=np.concatenate(codes), known=pl.DataFrame(), broken=none)
         parts: list[_Drawn] = []
         kept = passed = drawn = 0
         broken = np.zeros(len(self._rules.rules), np.int64)
@@ -142,7 +159,12 @@ class RowSource:
             size = min(_MOST_DRAWN, 16 + round(1.1 * (rows - kept) * drawn / max(passed, 1)))
         if rows >= _LEAST_TOLD:
             self._tell(broken / drawn)
-        return join([part.encoded for part in parts]), pl.concat([part.known for part in parts])
+        return _Drawn(
+            encoded=join([part.encoded for part in parts]),
+            codes=np.concatenate([part.codes for part in parts]),
+            known=pl.concat([part.known for part in parts]),
+            broken=np.concatenate([part.broken for part in parts], axis=1),
+        )
 
     def _draw_mended(
         self, records: int, draft: Draft | None, *, rng: np.random.Generator

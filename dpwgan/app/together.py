@@ -2,9 +2,10 @@
 
 Rows are drawn each by itself, as always, and a unit of five has five of them: so units are made by grouping rows. Each
 row says how many rows its unit has. Rows are sorted by that and by the columns that units share, and cut into units of
-drawn forms: so many rows of each kind, the smallest first. Where the rows of one differ in these columns, they take the
-cells of one of them. Columns of few values come first in the order, so that what differs is a column of many values,
-and little: numbers are next to near ones. Where rows of a kind are too few or too many for the units next to them, some
+drawn forms: so many rows of each kind, the smallest first. One row of each, its head, gives its shared cells to all.
+Rows of a mixture are then exchanged between units, to go with the heads' cells by their codes. Rows of other methods
+are left where they are, next to rows nearly alike: columns of few values come first in the order, so that what differs
+is a column of many values, and little. Where rows of a kind are too few or too many for the units next to them, some
 come twice or not at all. So how large units are hangs on these columns; of which kinds their rows are does not.
 Privacy: post-processing of releases.
 """
@@ -21,6 +22,7 @@ import polars as pl
 from dpwgan.app.sampling import RowSource
 from dpwgan.array_types import Flags, Floats, Integers, Integers32
 from dpwgan.errors import SpecsError
+from dpwgan.marginals.rows.matching import CodeFit
 from dpwgan.marginals.rows.mixture_sampler import Draft
 from dpwgan.privacy.randomness import branch
 from dpwgan.table.calendar import LaterColumn
@@ -31,7 +33,7 @@ from dpwgan.table.storage import cut_sizes
 from dpwgan.table.threads import map_in_order
 from dpwgan.table.units.distinct import find_alike, tell_apart
 from dpwgan.table.units.forms import count_kinds, fit_shares, list_forms, read_kinds
-from dpwgan.table.units.links import PairCells, choose_repeats, link_rows, list_order, list_rows, put_in_order
+from dpwgan.table.units.links import PairCells, Weigh, choose_repeats, link_rows, list_order, list_rows, put_in_order
 from dpwgan.table.units.replacements import replace_broken
 from dpwgan.table.units.unit_rules import PlacedRows
 
@@ -85,13 +87,19 @@ class UnitSource:
     def __init__(self, source: RowSource, encoder: TableEncoder, unit: UnitColumn) -> None:
         self._source, self._encoder = source, encoder
         self._shared, self._unique, self._unit = [*unit.shared], [*unit.unique], unit
+        self._known = [unit.size_column.name, *unit.shared] if unit.shared else []
         self._order, self._least_of_kinds = list_order(encoder.schema), list_forms(encoder.schema).min(axis=0)
         # Rows are placed by their own cells: those that units share are put in afterwards.
         self._rules, self._placing = encoder.make_unit_rules(), encoder.make_unit_rules(free_of=unit.shared)
-        self._tied = {source for name in encoder.rules.columns for source in encoder.list_sources(name)}
+        self._tied = {source for name in encoder.rules.columns for source in encoder.list_sources(name)} & {
+            *unit.shared
+        }
         # If so, rows swap whatever their keys are.
         self._links_keys = not {*unit.linked}.isdisjoint(unit.unique)
         self._most = choose_step(len(encoder.header))
+        # Where nothing breaks a unit, rows that go with it are found among as many as are wanted, and each is taken.
+        is_chosen = self._tied or self._rules or self._unique or (self._shared and not source.has_codes)
+        self._enough = _ENOUGH if is_chosen else 1
 
     def fit_shares(self, forms: Integers, *, rng: np.random.Generator) -> Sequence[float]:
         """The shares of units of each form: as released, and with several kinds of rows fitted to the rows drawn.
@@ -118,8 +126,8 @@ class UnitSource:
         return rows * self._count_times(rows)
 
     def _count_times(self, rows: int) -> int:
-        few = max(_FEW, _FEW_FOR_EACH * rows) if self._source.leaves_out else _ENOUGH
-        return max(1, min(-(-min(few, _ENOUGH) // rows), self._most // rows))
+        few = max(_FEW, _FEW_FOR_EACH * rows) if self._source.leaves_out else self._enough
+        return max(1, min(-(-min(few, self._enough) // rows), self._most // rows))
 
     def draw(
         self, units: Integers, first_unit: int, first_record: int, *, draft: Draft | None, rng: np.random.Generator
@@ -147,9 +155,9 @@ class UnitSource:
             # By size, as are rows, which know the size of their unit.
             tried = tried[np.argsort(rows_of[tried], kind="stable")]
             sizes = rows_of[tried]
-            rows = self._source.draw(int(sizes.sum()), first_record=0, draft=draft, rng=rng)
+            rows, fit = self._source.draw_to_match(int(sizes.sum()), self._known, draft=draft, rng=rng)
             draft = None
-            frame, fine = self._put_together(rows, forms[tried], is_first=not made, rng=rng)
+            frame, fine = self._put_together(rows, fit, forms[tried], is_first=not made, rng=rng)
             chosen = _choose(tried, fine, wanted=wanted, rng=rng)
             parts.append(frame[list_rows(sizes, chosen)])
             made.append(sizes[chosen])
@@ -180,9 +188,12 @@ class UnitSource:
         )
 
     def _put_together(
-        self, rows: pl.DataFrame, units: Integers, *, is_first: bool, rng: np.random.Generator
+        self, rows: pl.DataFrame, fit: CodeFit | None, units: Integers, *, is_first: bool, rng: np.random.Generator
     ) -> tuple[pl.DataFrame, Flags]:
-        """The rows put into units of these forms, in turn, and which of these keep all rules."""
+        """The rows put into units of these forms, in turn, and which of these keep all rules.
+
+        With a `fit` each unit has the shared cells of one row, its head, and rows that go with these.
+        """
         sizes = units.sum(axis=1)
         starts, of_units = np.cumsum(sizes) - sizes, np.repeat(np.arange(len(sizes)), sizes)
         linked = self._unit.linked if self._unit.links else ()
@@ -201,6 +212,11 @@ class UnitSource:
         if self._unique:
             order = order[tell_apart(self._find_keys(rows)[order], of_units, kinds[order], rng=rng)]
         order = sort(order)
+        heads = order[starts + rng.integers(0, sizes)]
+        if fit is not None:
+            seats, keys = self._find_seats(values[order], kinds[order].astype(np.int64))
+            if keys is None and not self._placing:
+                order = sort(order[fit.match(order, heads, of_units, seats, rng=rng)])
         if self._placing:
             near = rng.permutation(len(starts))
             if shared:
@@ -208,10 +224,11 @@ class UnitSource:
                 near = near[values[order[starts[near]]].select(by_shared).to_series().to_numpy()]
             seats, _ = self._find_seats(values[order], kinds[order].astype(np.int64))
             placed = self._see(rows[order], values[order], kinds[order])
-            order = sort(order[placed.place(of_units, seats, near, rng=rng)])
+            order = sort(order[placed.place(of_units, seats, near, weigh=_weigh(fit, heads, order), rng=rng)])
         if linked:
             seen = self._see(rows[order], values[order], kinds[order]) if self._placing else None
-            order = order[self._link(values[order], of_units, kinds[order], seen, rng=rng)]
+            weigh = _weigh(fit, heads, order)
+            order = order[self._link(values[order], of_units, kinds[order], seen, weigh, rng=rng)]
             if self._links_keys and not is_first:
                 # Units that repeat a key after all, as most large ones do: rows near by are those of near keys.
                 keys = self._find_keys(rows)[order]
@@ -223,15 +240,16 @@ class UnitSource:
         if linked:
             frame = self._repeat(frame, values[order], of_units, kinds[order], rng=rng)
         if self._shared:
-            heads = np.repeat(starts + rng.integers(0, sizes), sizes)
-            cells = rows.select(self._shared)[order[heads]]
+            if fit is None:
+                heads = order[starts + rng.integers(0, sizes)]
+            cells = rows.select(self._shared)[np.repeat(heads, sizes)]
             frame, broken = self._encoder.put_cells(frame, cells, rng=rng)
             frame, broken = replace_broken(
                 frame,
                 broken,
                 of_units,
                 kinds[order],
-                self._list_orders(values[order], shared, heads),
+                self._list_orders(values, shared, order, np.repeat(heads, sizes)),
                 lambda others, places: self._encoder.put_cells(rows[order[others]], cells[places], rng=rng),
                 rng=rng,
             )
@@ -245,19 +263,19 @@ class UnitSource:
         return frame, ~np.logical_or.reduceat(broken, starts)
 
     def _list_orders(
-        self, values: pl.DataFrame, shared: Sequence[str], heads: Integers
+        self, values: pl.DataFrame, shared: Sequence[str], order: Integers, heads: Integers
     ) -> list[tuple[Integers, Integers]]:
         """Orders in which other rows are looked for, for those that break a rule with the cells of their unit's head.
 
         As they lie, in units that share much with the next; then by what units share and rules read, as rows that had
         the head's cells kept the rules with them. Shapes: (n,) each.
         """
-        places = np.arange(len(heads))
+        places = np.arange(len(order))
         orders = [(places, places)]
         if tied := [name for name in shared if name in self._tied]:
             by = pl.struct([*tied, *(name for name in shared if name not in self._tied)])
             ranks = values.select(by.rank("dense").cast(pl.Int64) - 1).to_series().to_numpy()
-            orders.append((ranks, ranks[heads]))
+            orders.append((ranks[order], ranks[heads]))
         return orders
 
     def _find_seats(self, values: pl.DataFrame, alike: Integers) -> tuple[Integers, Integers | None]:
@@ -294,6 +312,7 @@ class UnitSource:
         of_units: Integers,
         kinds: Integers32,
         seen: PlacedRows | None,
+        weigh: Weigh | None,
         *,
         rng: np.random.Generator,
     ) -> Integers:
@@ -306,7 +325,7 @@ class UnitSource:
             for name, cells, shares in self._list_links()
         ]
         count, near = None if seen is None else seen.count_broken, bool(self._shared)
-        return link_rows(columns, of_units, alike, keys, near=near, count_broken=count, rng=rng)
+        return link_rows(columns, of_units, alike, keys, near=near, count_broken=count, weigh=weigh, rng=rng)
 
     def _repeat(
         self,
@@ -337,6 +356,11 @@ class UnitSource:
         kinds = count_kinds(self._encoder.schema)
         for name, (bounds, told, shares) in zip(self._unit.linked, self._unit.links, strict=True):
             yield name, PairCells(bounds=bounds, told=told, kinds=kinds), np.array(shares)
+
+
+def _weigh(fit: CodeFit | None, heads: Integers, rows: Integers) -> Weigh | None:
+    """How well rows, of which each place has one, go with the heads of units. Shapes: (units,), (n,)."""
+    return None if fit is None else lambda units, places: fit.weigh(heads[units], rows[places])
 
 
 def _hand_out(kinds: Integers32, units: Integers, *, rng: np.random.Generator) -> Integers:

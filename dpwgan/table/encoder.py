@@ -352,19 +352,6 @@ class TableEncoder:
         """The rules of the specs and one more."""
         return RuleBook((*self.schema.rules, rule), self._readable)
 
-    def decode_chunks(
-        self, chunks: Iterable[EncodedTable], rng: np.random.Generator, *, first_record: int = 0
-    ) -> Iterator[pl.DataFrame]:
-        """Decodes and validates a table that comes in chunks, holding one of them at a time. Arguments as `decode`.
-
-        Raises: DpwganError, an internal error, at the first chunk with an illegal cell.
-        """
-        for chunk in chunks:
-            frame = self.decode(chunk, rng, first_record=first_record)
-            self.validate(frame)
-            first_record += frame.height
-            yield frame
-
     def validate(self, frame: pl.DataFrame) -> None:
         """Checks every cell of an output table against the specs.
 

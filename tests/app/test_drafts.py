@@ -32,13 +32,13 @@ def _steps(monkeypatch):
     monkeypatch.setattr("dpwgan.app.together.choose_step", lambda columns: STEP)
 
 
-def make_encoder(rules: list[str], *, units: bool = False) -> TableEncoder:
+def make_encoder(rules: list[str], *, units: bool = False, unique: tuple[str, ...] = ()) -> TableEncoder:
     """Rows by themselves, or in units of one to three."""
     if not units:
         return TableEncoder(parse_specs({**COLUMNS, "rules": rules}, sha256=""), list(COLUMNS))
     named = {"unit": {"column": "house", "max_rows": 3}, "house": {"type": "integer", "uuid": True, "min": 0}}
     schema = parse_specs({**named, **COLUMNS, "rules": rules}, sha256="")
-    return TableEncoder(schema.put(replace(schema.unit, sizes=(0.5, 0.3, 0.2))), ["house", *COLUMNS])
+    return TableEncoder(schema.put(replace(schema.unit, sizes=(0.5, 0.3, 0.2), unique=unique)), ["house", *COLUMNS])
 
 
 def make_model(encoder: TableEncoder) -> MixtureSampler:
@@ -50,9 +50,15 @@ def make_model(encoder: TableEncoder) -> MixtureSampler:
 
 
 def draw(
-    rules: list[str], *, units: bool = False, threads: int = 1, moved: bool = True, where: str | None = None
+    rules: list[str],
+    *,
+    units: bool = False,
+    unique: tuple[str, ...] = (),
+    threads: int = 1,
+    moved: bool = True,
+    where: str | None = None,
 ) -> Iterator[pl.DataFrame]:
-    encoder = make_encoder(rules, units=units)
+    encoder = make_encoder(rules, units=units, unique=unique)
     model = make_model(encoder)
     source = RowSource(model if moved else replace(model, answers={}), encoder, rows=ROWS, where=where)
     return draw_chunks(source, encoder, ROWS, rng=np.random.default_rng(1), threads=threads)
@@ -101,12 +107,13 @@ def test_rows_of_units_are_moved_as_parts_of_a_table(moved, monkeypatch):
     assert frame["house"].value_counts()["count"].max() == 3
 
 
-def test_few_units_are_put_together_of_the_rows_of_one_draft(monkeypatch):
-    """Of a few units several times as many are made, and the best chosen: so many rows has their draft."""
+@pytest.mark.parametrize(("unique", "times"), [((), 1), (("x",), 4)])
+def test_few_units_are_put_together_of_the_rows_of_one_draft(unique, times, monkeypatch):
+    """Of units that may break several times as many are made, and the fine ones chosen: so many rows has the draft."""
     monkeypatch.setattr("dpwgan.app.together.choose_step", lambda columns: 4 * ROWS)
     drafts = note_drafts(monkeypatch)
-    assert pl.concat(list(draw([], units=True))).height == ROWS
-    assert [len(draft.codes) for draft in drafts] == [4 * ROWS]
+    assert pl.concat(list(draw([], units=True, unique=unique))).height == ROWS
+    assert [len(draft.codes) for draft in drafts] == [times * ROWS]
 
 
 def test_each_row_of_a_draft_is_written_once(monkeypatch):

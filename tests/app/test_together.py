@@ -16,6 +16,7 @@ from dpwgan.app.claims.verification import find_faults
 from dpwgan.app.sampling import RowSource
 from dpwgan.app.together import UnitSource, _give_up, _hand_out, cut_units, draw_forms
 from dpwgan.errors import SpecsError, UsageError
+from dpwgan.marginals.rows.matching import CodeFit
 from dpwgan.privacy.unit_counts import SIZES_LABEL
 from tests.lives import fit_through_kills
 from tests.programs import read_claim
@@ -433,7 +434,7 @@ def test_units_of_rare_cells_are_as_many_where_rules_tie_their_rows_to_them(rows
         "income": {"type": "integer", "min": 0, "max": 999},
         "rules": ["age >= born AND age < born + 3"],
     }
-    fitted = Synthesizer(specs, 20.0, **FEW).fit(frame.astype(str))
+    fitted = Synthesizer(specs, 20.0, method="independent").fit(frame.astype(str))
     shares = []
     for tries in (20, 0):
         monkeypatch.setattr("dpwgan.table.units.replacements._TRIES", tries)
@@ -441,10 +442,36 @@ def test_units_of_rare_cells_are_as_many_where_rules_tie_their_rows_to_them(rows
         assert out.age.sub(out.born).between(0, 2).all()
         assert out.groupby("house")[["county", "born"]].nunique().eq(1).all(axis=None)
         shares.append((out.county == 0).mean())
-        # Persons of a house are hardly ever alike: .0005 of the table. Of a row for several of them, .025 and .145 are.
+        # Persons of a house are hardly ever alike: .0005 of the table, and .025 and more of a row for several of them.
         assert out.duplicated(["house", "age", "income"]).mean() < 0.01
-    # Of .621. Rows of the table's first order alone give .64 and .92.
-    assert 0.6 < shares[0] < 0.66 < shares[1], shares
+    # Of .621. Six runs gave .620 to .622, and .709 and more without other rows for those that break the rule.
+    assert 0.6 < shares[0] < 0.64 < shares[1], shares
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("linked", [{}, {"linked": ["wish"]}])
+def test_rows_hang_on_the_last_of_many_columns_that_units_share(linked, monkeypatch):
+    rng = np.random.default_rng(6)
+    house = np.repeat(np.arange(1_500), 3)
+    shared = {f"s{place}": rng.integers(0, 5, 1_500) for place in range(6)} | {"rent": rng.integers(0, 12, 1_500)}
+    pay, wish = (np.clip(shared["rent"][house] + rng.integers(-1, 2, len(house)), 0, 11) for _ in range(2))
+    frame = pd.DataFrame({"house": house, **{name: of[house] for name, of in shared.items()}, "pay": pay, "wish": wish})
+    specs: dict[str, Any] = {
+        "unit": {**NAMED["unit"], **linked},
+        "house": NAMED["house"],
+        **{name: {"type": "enum", "count": 5, "of": "unit"} for name in shared},
+        "rent": {"type": "integer", "min": 0, "max": 11, "of": "unit"},
+        **{name: {"type": "integer", "min": 0, "max": 11} for name in ("pay", "wish")},
+    }
+    fitted = Synthesizer(specs, 20.0, **FEW).fit(frame.astype(str))
+    found = [fitted.sample()]
+    # The broken twin: rows stay next to others that are nearly alike.
+    monkeypatch.setattr(CodeFit, "match", lambda fit, rows, *more, rng: np.arange(len(rows)))
+    monkeypatch.setattr(CodeFit, "weigh", lambda fit, heads, rows: np.zeros(len(rows)))
+    found.append(fitted.sample())
+    near = [(out.rent - out.pay).abs().lt(2).mean() for out in found]
+    # Six runs gave .97 to .98, and .58 at most.
+    assert near[0] > 0.85 > 0.7 > near[1], near
 
 
 def test_what_a_unit_has_to_have_is_not_cut():

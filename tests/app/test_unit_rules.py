@@ -105,7 +105,7 @@ def test_what_no_unit_can_keep_is_refused(monkeypatch):
     tried = []
     put_together = together.UnitSource._put_together
     monkeypatch.setattr(
-        together.UnitSource, "_put_together", lambda *rows, rng: tried.append(1) or put_together(*rows, rng=rng)
+        together.UnitSource, "_put_together", lambda *rows, **more: tried.append(1) or put_together(*rows, **more)
     )
     with pytest.raises(SpecsError, match=r"Hardly a unit .* keeps all rules"):
         fit({"rules": ["first.ward <> first.ward"]}).sample(500)

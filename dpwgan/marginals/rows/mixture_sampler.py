@@ -17,6 +17,7 @@ from dpwgan.marginals.loss import Probabilities
 from dpwgan.marginals.named_arrays import find_arrays, name_array
 from dpwgan.marginals.one_way.coarsening import Coarsening
 from dpwgan.marginals.rows.balance import balance, count_sweeps
+from dpwgan.marginals.rows.matching import CodeFit
 from dpwgan.marginals.rows.moves import Answers, count_moves, move_rows
 from dpwgan.marginals.selection.comparisons import Comparisons
 from dpwgan.marginals.selection.day_lifts import DayLifts
@@ -138,6 +139,14 @@ class MixtureSampler:
             table = probabilities[:, layout.get_slice(attribute)].astype(np.float64)
             groups[:, attribute] = draws.draw(table, rng=rng)
         return groups
+
+    def fit_codes(self, codes: Integers, encoded: EncodedTable, columns: Sequence[str]) -> CodeFit:
+        """How drawn rows go with other cells of some columns. Shapes: (n,) codes."""
+        layout, told = GroupLayout(self.coarsening.sizes), []
+        for place, (own, part) in enumerate(zip(self.coarsening.attributes, self.coarsening.parts, strict=True)):
+            if own.column in columns:
+                told.append((part.find_groups(own.find_cells(encoded)), self.probabilities[:, layout.get_slice(place)]))
+        return CodeFit(codes, told)
 
     def save(self, directory: Path) -> None:
         """Writes the codes and the groups into an existing folder."""

@@ -24,6 +24,8 @@ from dpwgan.table.schema import Schema
 
 CountBroken = Callable[[Integers, Integers, Integers], Integers]
 """How many rows of some units break a rule: from the row in each place, the size of each unit, and which units."""
+Weigh = Callable[[Integers, Integers], Floats]
+"""The logarithm of how well rows go with what units share: from units, and the places of rows. Shapes: (m,) each."""
 Bounds = tuple[float, ...] | tuple[str, ...]
 """For ordered values where groups begin, without the first; for others the most frequent ones."""
 
@@ -258,14 +260,15 @@ def link_rows(
     *,
     near: bool,
     count_broken: CountBroken | None = None,
+    weigh: Weigh | None = None,
     rng: np.random.Generator,
 ) -> Integers:
     """The row that each place takes, such that pairs of rows fall into cells as they should, and few rows break a rule.
 
     `columns`: by column its cells, the group of each row, and the share of each cell among all of the same kinds. Rows
     are sorted by unit, in an order that stays: rows swap with those that are `alike`, and only if `keys`, if any, stay
-    rising among these. `near`: whether rows are to stay near by. With `count_broken` no swap after which more rows
-    break a rule is made, and every one after which fewer do.
+    rising among these. `near`: whether rows are to stay near by; `weigh`: how well they go with units. With
+    `count_broken` no swap after which more rows break a rule is made, and every one after which fewer do.
     Shapes: (n,) each but shares, (cells,), to (n,).
     """
     seats = _Seats(of_units)
@@ -296,6 +299,9 @@ def link_rows(
         gain = np.zeros(len(first))
         for weight in weights:
             gain += weight.weigh(rows, of_first, first, second) + weight.weigh(rows, of_second, second, first)
+        if weigh is not None:
+            gain += weigh(of_first, rows[second]) - weigh(of_first, rows[first])
+            gain += weigh(of_second, rows[first]) - weigh(of_second, rows[second])
         taken = np.log1p(-rng.random(len(gain))) < gain
         if count_broken is not None:
             units = np.stack([of_first, of_second])

@@ -13,7 +13,7 @@ import polars as pl
 from dpwgan.array_types import Flags, Integers
 from dpwgan.table.codecs.codec import ReadCodec
 from dpwgan.table.conditions import read_sql
-from dpwgan.table.units.links import list_rows
+from dpwgan.table.units.links import Weigh, list_rows
 
 # Units that a row may choose from.
 _NEAR = 64
@@ -84,10 +84,19 @@ class PlacedRows:
         counts: Integers = np.bincount(of_units, broken, len(units)).astype(np.int64)
         return counts
 
-    def place(self, of_units: Integers, seats: Integers, near: Integers, *, rng: np.random.Generator) -> Integers:
+    def place(
+        self,
+        of_units: Integers,
+        seats: Integers,
+        near: Integers,
+        *,
+        weigh: Weigh | None = None,
+        rng: np.random.Generator,
+    ) -> Integers:
         """The row that each place takes: one for the same seat, of a unit near by, that breaks no rule there.
 
-        Rows are placed in their order, all blocks side by side; preferably in a unit as large as the one each is from.
+        Rows are placed in their order, all blocks side by side; preferably in a unit as large as the one each is from,
+        or, with `weigh`, by how well they go with it.
         What is left goes to the places that are left.
         Shapes: (n,) units and seats, from 0 up, of places, and `near` (units,), units with neighbours near by, to (n,).
         """
@@ -106,9 +115,12 @@ class PlacedRows:
             open_to, which = np.nonzero((codes[at] == wanted) & (free[at] > 0))
             asked, own = units[open_to, which], rows[open_to]
             fine = ~self._breaks(own, last[asked], first[asked])
-            scores = np.zeros(units.shape)
-            scores[open_to[fine], which[fine]] = (1.0 + (sizes[asked] == of_rows[own]) + rng.random(len(own)))[fine]
-            best, is_placed = scores.argmax(axis=1), scores.any(axis=1)
+            asked, own, open_to, which = asked[fine], own[fine], open_to[fine], which[fine]
+            scores = np.full(units.shape, -np.inf)
+            scores[open_to, which] = (sizes[asked] == of_rows[own]) + rng.random(len(own))
+            if weigh is not None:  # the largest of weights with such noise is each by its weight
+                scores[open_to, which] = weigh(asked, own) + rng.gumbel(size=len(own))
+            best, is_placed = scores.argmax(axis=1), np.isfinite(scores).any(axis=1)
             rows, chosen = rows[is_placed], units[is_placed, best[is_placed]]
             found[rows], last[chosen] = chosen, rows
             first[chosen] = np.where(first[chosen] < 0, rows, first[chosen])

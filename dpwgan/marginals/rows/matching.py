@@ -1,0 +1,118 @@
+"""Which rows go with cells that units share: by how likely the code of each has them.
+
+Given its code a row's columns are independent. So a row that is chosen by how likely its code has some cells goes with
+these as rows of the mixture do, whatever cells it was drawn with.
+Privacy: post-processing of the model.
+Source: Bayes' rule for a mixture of products.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dpwgan.array_types import Floats, Floats32, Integers, Integers32
+from dpwgan.marginals.loss import Probabilities
+
+# How often rows are weighed anew for the places that are left, and the tries of each time.
+_ROUNDS, _TRIES = 2, 8
+# Cells of codes do not get less: a fit hardly tells what is rare from what is not there.
+_LEAST = 1e-6
+# Weights of codes that are held at a time, and are added up together.
+_AT_ONCE, _BLOCK = 1 << 22, 64
+
+
+class CodeFit:
+    """Drawn rows, and how likely the code of each has the groups that another row has in some columns.
+
+    Shapes: `codes` (n,); of each column the group of each row, (n,), and the codes' probabilities, (codes, groups).
+    """
+
+    def __init__(self, codes: Integers, columns: Sequence[tuple[Integers32, Probabilities]]) -> None:
+        # Padded to whole blocks, with codes that no row has.
+        count = len(columns[0][1])
+        self._count = -(-count // _BLOCK) * _BLOCK
+        self._codes, self._columns = codes, list[tuple[Integers32, Floats32]]()
+        for groups, table in columns:
+            log = np.pad(np.log(np.maximum(table.T, _LEAST)), ((0, 0), (0, self._count - count)))
+            self._columns.append((groups, log))
+
+    def weigh(self, heads: Integers, rows: Integers) -> Floats:
+        """The log-likelihood of the heads' groups, for the codes of rows. Shapes: (m,) each."""
+        codes, total = self._codes[rows], np.zeros(len(rows))
+        for groups, log in self._columns:
+            total += log[groups[heads], codes]
+        return total
+
+    def match(
+        self, rows: Integers, heads: Integers, of_units: Integers, seats: Integers, *, rng: np.random.Generator
+    ) -> Integers:
+        """The place whose row each place of units takes: of the same seat, and one that goes with its unit's head.
+
+        Each is drawn by its weight among those that are left. A head stays, and so does a row that is there twice.
+        Shapes: (n,), the row in each place, its unit from 0 up and seat, and `heads` (units,), rows, to (n,).
+        """
+        taken, stays = np.arange(len(rows)), np.bincount(rows)[rows] > 1
+        stays |= rows == heads[of_units]
+        by_seat = np.flatnonzero(~stays)[np.argsort(seats[~stays], kind="stable")]
+        for places in np.split(by_seat, np.flatnonzero(np.diff(seats[by_seat])) + 1):
+            left, others = places, places
+            for _ in range(_ROUNDS):
+                wanted = self._draw_codes(heads, of_units[left], self._codes[rows[others]], rng=rng)
+                open_to = np.arange(len(left))
+                for codes in wanted:
+                    own, found = _pair(codes[open_to], self._codes[rows[others]], rng=rng)
+                    taken[left[open_to[own]]] = others[found]
+                    open_to, others = np.delete(open_to, own), np.delete(others, found)
+                left = left[open_to]
+            taken[left] = others
+        return taken
+
+    def _draw_codes(
+        self, heads: Integers, of_units: Integers, codes: Integers, *, rng: np.random.Generator
+    ) -> list[Integers]:
+        """Draws a few codes for each place, by the weight of rows of these codes. Shapes: (m,) units, to (m,) each."""
+        drawn = [np.zeros(len(of_units), np.int64) for _ in range(_TRIES)]
+        counts = np.bincount(codes, minlength=self._count).astype(np.float32)
+        step = max(1, _AT_ONCE // self._count)
+        ends = np.searchsorted(of_units, np.unique(of_units)[step::step])
+        for places in np.split(np.arange(len(of_units)), ends):
+            if not len(places):
+                continue
+            units, own = np.unique(of_units[places], return_inverse=True)
+            weights = self._weigh_codes(heads[units], counts)
+            # First a block of codes is drawn, then one of it: adding up all weights in turn would take longer.
+            scale = weights.sum(axis=2, dtype=np.float64).cumsum(axis=1)
+            scale = scale / scale[:, -1:] + np.arange(len(units))[:, np.newaxis]
+            for draws in drawn:
+                points = np.searchsorted(scale.ravel(), own + rng.random(len(own)), side="right")
+                blocks = np.minimum(points - own * scale.shape[1], scale.shape[1] - 1)
+                within = weights[own, blocks].cumsum(axis=1)
+                drawn_within = (within <= rng.random((len(own), 1)) * within[:, -1:]).sum(axis=1)
+                draws[places] = blocks * _BLOCK + np.minimum(drawn_within, _BLOCK - 1)
+        return drawn
+
+    def _weigh_codes(self, heads: Integers, counts: Floats32) -> Floats32:
+        """The likelihood of the groups of heads, for each code, times its count. Shapes: (m,), (codes,), to blocks."""
+        weights = np.zeros((len(heads), self._count), np.float32)
+        for groups, log in self._columns:
+            weights += log[groups[heads]]
+        weights -= np.where(counts, weights, -np.inf).max(axis=1, keepdims=True)
+        np.exp(np.minimum(weights, 0.0), out=weights)
+        weights *= counts
+        return weights.reshape(len(heads), -1, _BLOCK)
+
+
+def _pair(wanted: Integers, there: Integers, *, rng: np.random.Generator) -> tuple[Integers, Integers]:
+    """Pairs those who want a code with those that have it, at random, as many as there are. Shapes: (m,), (k,)."""
+    first, second = (np.lexsort([rng.random(len(codes)), codes]) for codes in (wanted, there))
+    mine, theirs = (
+        codes * (len(wanted) + len(there)) + _count_equal(codes) for codes in (wanted[first], there[second])
+    )
+    _, own, found = np.intersect1d(mine, theirs, assume_unique=True, return_indices=True)
+    return first[own], second[found]
+
+
+def _count_equal(values: Integers) -> Integers:
+    """How many equal values come before each, of sorted ones. Shapes: (n,)."""
+    firsts: Integers = np.arange(len(values)) - np.searchsorted(values, values)
+    return firsts
