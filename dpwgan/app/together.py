@@ -91,9 +91,8 @@ class UnitSource:
         self._order, self._least_of_kinds = list_order(encoder.schema), list_forms(encoder.schema).min(axis=0)
         # Rows are placed by their own cells: those that units share are put in afterwards.
         self._rules, self._placing = encoder.make_unit_rules(), encoder.make_unit_rules(free_of=unit.shared)
-        self._tied = {source for name in encoder.rules.columns for source in encoder.list_sources(name)} & {
-            *unit.shared
-        }
+        read = {source for name in encoder.rules.columns for source in encoder.list_sources(name)}
+        self._tied = read.intersection(unit.shared)
         # If so, rows swap whatever their keys are.
         self._links_keys = not {*unit.linked}.isdisjoint(unit.unique)
         self._most = choose_step(len(encoder.header))
