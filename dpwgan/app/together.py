@@ -41,7 +41,7 @@ Form = tuple[int, ...]
 
 # The most turns of making units of other rows, and the most without a single unit that keeps all rules.
 _MOST_TURNS, _MOST_IN_VAIN = 100, 5
-# With a condition, rows drawn for each one that is wanted, and the least number.
+# The least rows to choose from; with a condition also how many are drawn for each one that is wanted.
 _FEW_FOR_EACH, _FEW = 20, 1024
 # A form is given up after so many units or rows if hardly one in so many keeps all rules.
 _IN_VAIN, _ROWS_IN_VAIN, _RARE = 1_000, 20_000, 100
@@ -96,9 +96,10 @@ class UnitSource:
         # If so, rows swap whatever their keys are.
         self._links_keys = not {*unit.linked}.isdisjoint(unit.unique)
         self._most = choose_step(len(encoder.header))
-        # Where nothing breaks a unit, rows that go with it are found among as many as are wanted, and each is taken.
+        # Where nothing breaks a unit, rows that go with it are found among as many as are wanted, unless these are few,
+        # and each is taken.
         is_chosen = self._tied or self._rules or self._unique or (self._shared and not source.has_codes)
-        self._enough = _ENOUGH if is_chosen else 1
+        self._enough = _ENOUGH if is_chosen else _FEW
 
     def fit_shares(self, forms: Integers, *, rng: np.random.Generator) -> Sequence[float]:
         """The shares of units of each form: as released, and with several kinds of rows fitted to the rows drawn.

@@ -107,7 +107,7 @@ def test_rows_of_units_are_moved_as_parts_of_a_table(moved, monkeypatch):
     assert frame["house"].value_counts()["count"].max() == 3
 
 
-@pytest.mark.parametrize(("unique", "times"), [((), 1), (("x",), 4)])
+@pytest.mark.parametrize(("unique", "times"), [((), 2), (("x",), 4)])
 def test_few_units_are_put_together_of_the_rows_of_one_draft(unique, times, monkeypatch):
     """Of units that may break several times as many are made, and the fine ones chosen: so many rows has the draft."""
     monkeypatch.setattr("dpwgan.app.together.choose_step", lambda columns: 4 * ROWS)

@@ -464,14 +464,14 @@ def test_rows_hang_on_the_last_of_many_columns_that_units_share(linked, monkeypa
         **{name: {"type": "integer", "min": 0, "max": 11} for name in ("pay", "wish")},
     }
     fitted = Synthesizer(specs, 20.0, **FEW).fit(frame.astype(str))
-    found = [fitted.sample()]
+    found = [fitted.sample(), pd.concat(fitted.sample(9) for _ in range(20))]
     # The broken twin: rows stay next to others that are nearly alike.
     monkeypatch.setattr(CodeFit, "match", lambda fit, rows, *more, rng: np.arange(len(rows)))
     monkeypatch.setattr(CodeFit, "weigh", lambda fit, heads, rows: np.zeros(len(rows)))
     found.append(fitted.sample())
     near = [(out.rent - out.pay).abs().lt(2).mean() for out in found]
-    # Six runs gave .97 to .98, and .58 at most.
-    assert near[0] > 0.85 > 0.7 > near[1], near
+    # Three runs gave .97 to .99, .92 to .97 for few rows (.59 with as few to choose from), and .53 at most.
+    assert min(near[:2]) > 0.85 > 0.7 > near[2], near
 
 
 def test_what_a_unit_has_to_have_is_not_cut():
