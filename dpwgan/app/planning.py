@@ -96,7 +96,7 @@ class RunPlan:
         cells = self.shape.records * len(self.schema.columns)
         names, rules = ((), ()) if self.schema.unit is None else (self.schema.unit.linked, self.schema.unit.rules)
         of_moments = any(isinstance(self.schema.by_name[name], CalendarColumn) for name in names)
-        # Few units are put together of as many rows as a chunk has, or half, which is one core's work.
+        # Few units may be put together of as many rows as a chunk has, which is one core's work.
         rows = max(self.shape.records, choose_step(len(self.schema.columns)))
         linked = float(rows * len(names))
         if self.schema.unit is not None:

@@ -87,7 +87,6 @@ class UnitSource:
     def __init__(self, source: RowSource, encoder: TableEncoder, unit: UnitColumn) -> None:
         self._source, self._encoder = source, encoder
         self._shared, self._unique, self._unit = [*unit.shared], [*unit.unique], unit
-        self._known = [unit.size_column.name, *unit.shared] if unit.shared else []
         self._order, self._least_of_kinds = list_order(encoder.schema), list_forms(encoder.schema).min(axis=0)
         # Rows are placed by their own cells: those that units share are put in afterwards.
         self._rules, self._placing = encoder.make_unit_rules(), encoder.make_unit_rules(free_of=unit.shared)
@@ -155,9 +154,10 @@ class UnitSource:
             # By size, as are rows, which know the size of their unit.
             tried = tried[np.argsort(rows_of[tried], kind="stable")]
             sizes = rows_of[tried]
-            rows, fit = self._source.draw_to_match(int(sizes.sum()), self._known, draft=draft, rng=rng)
+            known = [self._unit.size_column.name, *self._shared] if self._shared else []
+            rows, fit = self._source.draw_to_match(int(sizes.sum()), known, draft=draft, rng=rng)
             draft = None
-            frame, fine = self._put_together(rows, fit, forms[tried], is_first=not made, rng=rng)
+            frame, fine = self._put_together(rows, fit, forms[tried], is_first=turn == 0, rng=rng)
             chosen = _choose(tried, fine, wanted=wanted, rng=rng)
             parts.append(frame[list_rows(sizes, chosen)])
             made.append(sizes[chosen])
@@ -212,10 +212,11 @@ class UnitSource:
         if self._unique:
             order = order[tell_apart(self._find_keys(rows)[order], of_units, kinds[order], rng=rng)]
         order = sort(order)
-        heads = order[starts + rng.integers(0, sizes)]
-        if fit is not None:
+        of_heads = starts + rng.integers(0, sizes)
+        heads = order[of_heads]
+        if fit is not None and not self._placing:
             seats, keys = self._find_seats(values[order], kinds[order].astype(np.int64))
-            if keys is None and not self._placing:
+            if keys is None:
                 order = sort(order[fit.match(order, heads, of_units, seats, rng=rng)])
         if self._placing:
             near = rng.permutation(len(starts))
@@ -241,7 +242,7 @@ class UnitSource:
             frame = self._repeat(frame, values[order], of_units, kinds[order], rng=rng)
         if self._shared:
             if fit is None:
-                heads = order[starts + rng.integers(0, sizes)]
+                heads = order[of_heads]
             cells = rows.select(self._shared)[np.repeat(heads, sizes)]
             frame, broken = self._encoder.put_cells(frame, cells, rng=rng)
             frame, broken = replace_broken(
@@ -264,19 +265,18 @@ class UnitSource:
 
     def _list_orders(
         self, values: pl.DataFrame, shared: Sequence[str], order: Integers, heads: Integers
-    ) -> list[tuple[Integers, Integers]]:
+    ) -> Iterator[tuple[Integers, Integers]]:
         """Orders in which other rows are looked for, for those that break a rule with the cells of their unit's head.
 
         As they lie, in units that share much with the next; then by what units share and rules read, as rows that had
         the head's cells kept the rules with them. Shapes: (n,) each.
         """
         places = np.arange(len(order))
-        orders = [(places, places)]
+        yield places, places
         if tied := [name for name in shared if name in self._tied]:
             by = pl.struct([*tied, *(name for name in shared if name not in self._tied)])
             ranks = values.select(by.rank("dense").cast(pl.Int64) - 1).to_series().to_numpy()
-            orders.append((ranks[order], ranks[heads]))
-        return orders
+            yield ranks[order], ranks[heads]
 
     def _find_seats(self, values: pl.DataFrame, alike: Integers) -> tuple[Integers, Integers | None]:
         """Which rows are exchangeable: those alike, if need be with the same key; else also keys that must rise.

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpwgan.array_types import Floats, Floats32, Integers, Integers32
+from dpwgan.marginals.draws import draw_by_odds
 from dpwgan.marginals.loss import Probabilities
 
 # How often rows are weighed anew for the places that are left, and the tries of each time.
@@ -81,14 +82,10 @@ class CodeFit:
             units, own = np.unique(of_units[places], return_inverse=True)
             weights = self._weigh_codes(heads[units], counts)
             # First a block of codes is drawn, then one of it: adding up all weights in turn would take longer.
-            scale = weights.sum(axis=2, dtype=np.float64).cumsum(axis=1)
-            scale = scale / scale[:, -1:] + np.arange(len(units))[:, np.newaxis]
+            of_blocks, each = weights.sum(axis=2, dtype=np.float64), np.arange(len(own))
             for draws in drawn:
-                points = np.searchsorted(scale.ravel(), own + rng.random(len(own)), side="right")
-                blocks = np.minimum(points - own * scale.shape[1], scale.shape[1] - 1)
-                within = weights[own, blocks].cumsum(axis=1)
-                drawn_within = (within <= rng.random((len(own), 1)) * within[:, -1:]).sum(axis=1)
-                draws[places] = blocks * _BLOCK + np.minimum(drawn_within, _BLOCK - 1)
+                blocks = draw_by_odds(of_blocks, own, rng=rng)
+                draws[places] = blocks * _BLOCK + draw_by_odds(weights[own, blocks], each, rng=rng)
         return drawn
 
     def _weigh_codes(self, heads: Integers, counts: Floats32) -> Floats32:

@@ -48,7 +48,7 @@ def tell_apart(
             break
         # In turn with any row, and with rows that repeat keys themselves, as what one unit has twice others lack.
         pool = by_kind if turn % 2 else by_kind[alike[by_kind]]
-        others = draw_near(pool, of_kinds, places, reach=_NEAR << turn // _TURNS, rng=rng)
+        others = _draw_near(pool, of_kinds, places, reach=_NEAR << turn // _TURNS, rng=rng)
         cells = np.sort(units * width + own)
 
         def count(units: Integers, keys: Integers, cells: Integers = cells) -> Integers:
@@ -72,7 +72,7 @@ def tell_apart(
     return found
 
 
-def draw_near(
+def _draw_near(
     pool: Integers, of_kinds: Integers, places: Integers, *, reach: int, rng: np.random.Generator
 ) -> Integers:
     """For each place a random one of its kind within reach, from a pool that holds it, sorted by kinds, then places.

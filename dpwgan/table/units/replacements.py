@@ -33,6 +33,7 @@ def replace_broken(
     Shapes: (n,) each.
     """
     of_kinds, taken = kinds.astype(np.int64) * len(kinds), np.arange(len(kinds))
+    units = of_units * len(kinds)
     for ranks, sought in orders:
         by_rank = np.argsort(of_kinds + ranks)
         ordered = (of_kinds + ranks)[by_rank]
@@ -46,13 +47,14 @@ def replace_broken(
             last = np.minimum(last + reach, np.searchsorted(ordered, kind + len(kinds)))
             rows = by_rank[first + (rng.random(len(places)) * (last - first)).astype(np.int64)]
             others, wrong = put(rows, places)
-            units = of_units * len(kinds)
             repeats = _find_repeats(units[places] + rows, held=(units + taken)[~broken])
             fine = np.flatnonzero(~wrong & ~repeats)
             taken[places[fine]], broken[places[fine]] = rows[fine], False
             chosen = np.arange(len(kinds))
             chosen[places[fine]] = len(kinds) + fine
             frame = pl.concat([frame, others])[chosen]
+        if not broken.any():
+            break
     return frame, broken
 
 

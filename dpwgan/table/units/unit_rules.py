@@ -117,8 +117,9 @@ class PlacedRows:
             fine = ~self._breaks(own, last[asked], first[asked])
             asked, own, open_to, which = asked[fine], own[fine], open_to[fine], which[fine]
             scores = np.full(units.shape, -np.inf)
-            scores[open_to, which] = (sizes[asked] == of_rows[own]) + rng.random(len(own))
-            if weigh is not None:  # the largest of weights with such noise is each by its weight
+            if weigh is None:
+                scores[open_to, which] = (sizes[asked] == of_rows[own]) + rng.random(len(own))
+            else:  # the largest of weights with such noise is each by its weight
                 scores[open_to, which] = weigh(asked, own) + rng.gumbel(size=len(own))
             best, is_placed = scores.argmax(axis=1), np.isfinite(scores).any(axis=1)
             rows, chosen = rows[is_placed], units[is_placed, best[is_placed]]
