@@ -18,6 +18,8 @@ from dpwgan.marginals.loss import Probabilities
 _ROUNDS, _TRIES = 2, 8
 # Cells of codes do not get less: a fit hardly tells what is rare from what is not there.
 _LEAST = 1e-6
+# The logarithm of nothing, as several of it add up.
+_NONE = -1e30
 # Weights of codes that are held at a time, and are added up together.
 _AT_ONCE, _BLOCK = 1 << 22, 64
 
@@ -29,12 +31,12 @@ class CodeFit:
     """
 
     def __init__(self, codes: Integers, columns: Sequence[tuple[Integers32, Probabilities]]) -> None:
-        # Padded to whole blocks, with codes that no row has.
+        # Padded to whole blocks, with codes that have no cell.
         count = len(columns[0][1])
         self._count = -(-count // _BLOCK) * _BLOCK
         self._codes, self._columns = codes, list[tuple[Integers32, Floats32]]()
         for groups, table in columns:
-            log = np.pad(np.log(np.maximum(table.T, _LEAST)), ((0, 0), (0, self._count - count)))
+            log = np.pad(np.log(np.maximum(table.T, _LEAST)), ((0, 0), (0, self._count - count)), constant_values=_NONE)
             self._columns.append((groups, log))
 
     def weigh(self, heads: Integers, rows: Integers) -> Floats:
@@ -52,59 +54,61 @@ class CodeFit:
         Each is drawn by its weight among those that are left. A head stays, and so does a row that is there twice.
         Shapes: (n,), the row in each place, its unit from 0 up and seat, and `heads` (units,), rows, to (n,).
         """
-        taken, stays = np.arange(len(rows)), np.bincount(rows)[rows] > 1
+        stays = np.bincount(rows)[rows] > 1
         stays |= rows == heads[of_units]
-        by_seat = np.flatnonzero(~stays)[np.argsort(seats[~stays], kind="stable")]
-        for places in np.split(by_seat, np.flatnonzero(np.diff(seats[by_seat])) + 1):
-            left, others = places, places
-            for _ in range(_ROUNDS):
-                wanted = self._draw_codes(heads, of_units[left], self._codes[rows[others]], rng=rng)
-                open_to = np.arange(len(left))
-                for codes in wanted:
-                    own, found = _pair(codes[open_to], self._codes[rows[others]], rng=rng)
-                    taken[left[open_to[own]]] = others[found]
-                    open_to, others = np.delete(open_to, own), np.delete(others, found)
-                left = left[open_to]
-            taken[left] = others
+        taken, left = np.arange(len(rows)), np.flatnonzero(~stays)
+        seats = np.unique(seats, return_inverse=True)[1]
+        keys, others = seats * self._count + self._codes[rows], left
+        for _ in range(_ROUNDS):
+            wanted = self._draw_keys(heads, of_units[left], seats[left], keys[others], rng=rng)
+            open_to = np.arange(len(left))
+            for drawn in wanted:
+                own, found = _pair(drawn[open_to], keys[others], rng=rng)
+                taken[left[open_to[own]]] = others[found]
+                open_to, others = np.delete(open_to, own), np.delete(others, found)
+            left = left[open_to]
+        taken[left[np.argsort(seats[left], kind="stable")]] = others[np.argsort(seats[others], kind="stable")]
         return taken
 
-    def _draw_codes(
-        self, heads: Integers, of_units: Integers, codes: Integers, *, rng: np.random.Generator
+    def _draw_keys(
+        self, heads: Integers, of_units: Integers, seats: Integers, keys: Integers, *, rng: np.random.Generator
     ) -> list[Integers]:
-        """Draws a few codes for each place, by the weight of rows of these codes. Shapes: (m,) units, to (m,) each."""
-        drawn = [np.zeros(len(of_units), np.int64) for _ in range(_TRIES)]
-        counts = np.bincount(codes, minlength=self._count).astype(np.float32)
+        """Draws a few keys, each a seat and a code, for each place, by the weight of rows that have them.
+
+        Shapes: (m,) units, in order, and seats, and keys of rows, to (m,) each.
+        """
+        drawn = [seats * self._count for _ in range(_TRIES)]
+        counts = np.bincount(keys, minlength=(seats.max(initial=0) + 1) * self._count).astype(np.float32)
+        counts = counts.reshape(-1, 1, self._count // _BLOCK, _BLOCK)
         step = max(1, _AT_ONCE // self._count)
         ends = np.searchsorted(of_units, np.unique(of_units)[step::step])
-        for places in np.split(np.arange(len(of_units)), ends):
-            if not len(places):
-                continue
-            units, own = np.unique(of_units[places], return_inverse=True)
-            weights = self._weigh_codes(heads[units], counts)
-            # First a block of codes is drawn, then one of it: adding up all weights in turn would take longer.
-            of_blocks, each = weights.sum(axis=2, dtype=np.float64), np.arange(len(own))
-            for draws in drawn:
-                blocks = draw_by_odds(of_blocks, own, rng=rng)
-                draws[places] = blocks * _BLOCK + draw_by_odds(weights[own, blocks], each, rng=rng)
+        for places in filter(len, np.split(np.arange(len(of_units)), ends)):
+            units, of_places = np.unique(of_units[places], return_inverse=True)
+            likelihoods = self._weigh_codes(heads[units])
+            for seat in np.unique(seats[places]):
+                at = np.flatnonzero(seats[places] == seat)
+                its, own = np.unique(of_places[at], return_inverse=True)
+                weights = likelihoods[its] * counts[seat]
+                # First a block of codes is drawn, then one of it: adding up all weights in turn would take longer.
+                of_blocks, each = weights.sum(axis=2, dtype=np.float64), np.arange(len(own))
+                for draws in drawn:
+                    blocks = draw_by_odds(of_blocks, own, rng=rng)
+                    draws[places[at]] += blocks * _BLOCK + draw_by_odds(weights[own, blocks], each, rng=rng)
         return drawn
 
-    def _weigh_codes(self, heads: Integers, counts: Floats32) -> Floats32:
-        """The likelihood of the groups of heads, for each code, times its count. Shapes: (m,), (codes,), to blocks."""
+    def _weigh_codes(self, heads: Integers) -> Floats32:
+        """The likelihood of heads' groups for each code, over the largest. Shapes: (m,), to (m, blocks, of a block)."""
         weights = np.zeros((len(heads), self._count), np.float32)
         for groups, log in self._columns:
             weights += log[groups[heads]]
-        weights -= np.where(counts, weights, -np.inf).max(axis=1, keepdims=True)
-        np.exp(np.minimum(weights, 0.0), out=weights)
-        weights *= counts
-        return weights.reshape(len(heads), -1, _BLOCK)
+        weights -= weights.max(axis=1, keepdims=True)
+        return np.exp(weights, out=weights).reshape(len(heads), -1, _BLOCK)
 
 
 def _pair(wanted: Integers, there: Integers, *, rng: np.random.Generator) -> tuple[Integers, Integers]:
-    """Pairs those who want a code with those that have it, at random, as many as there are. Shapes: (m,), (k,)."""
-    first, second = (np.lexsort([rng.random(len(codes)), codes]) for codes in (wanted, there))
-    mine, theirs = (
-        codes * (len(wanted) + len(there)) + _count_equal(codes) for codes in (wanted[first], there[second])
-    )
+    """Pairs those who want a key with those that have it, at random, as many as there are. Shapes: (m,), (k,)."""
+    first, second = (np.lexsort([rng.random(len(keys)), keys]) for keys in (wanted, there))
+    mine, theirs = (keys * (len(wanted) + len(there)) + _count_equal(keys) for keys in (wanted[first], there[second]))
     _, own, found = np.intersect1d(mine, theirs, assume_unique=True, return_indices=True)
     return first[own], second[found]
 
