@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dpwgan.errors import MOST_LISTED, DataError, list_some, quote, say_both
+from dpwgan.errors import MOST_LISTED, DataError, list_some, quote, say_both, say_count
 from dpwgan.table.schema import Schema, SizeColumn
 
 _MOST_COLUMNS_NAMED = 5
@@ -59,7 +59,7 @@ def describe(rows: Mapping[tuple[str, str], int]) -> str:
         for (column, rule), count in list(rows.items())[:_MOST_COLUMNS_NAMED]
     ]
     left = len(rows) - len(parts)
-    return "; ".join([*parts, f"and {left} more such findings"] if left else parts)
+    return "; ".join([*parts, f"and {say_count(left, 'more such finding')}"] if left else parts)
 
 
 def check_header(header: Sequence[str], schema: Schema) -> None:

@@ -557,8 +557,8 @@ def test_derived_column_is_refused_by_name_when(case):
 @pytest.mark.parametrize(
     ("keys", "sentence"),
     [
-        ({"type": "enum", "maxval": 0}, "gives 1 cells that its own domain does not have"),
-        ({"type": "integer", "min": 0, "max": 0}, "gives 1 cells that its own domain does not have"),
+        ({"type": "enum", "maxval": 0}, "gives 1 cell that its own domain does not have"),
+        ({"type": "integer", "min": 0, "max": 0}, "gives 1 cell that its own domain does not have"),
         ({"count": 2}, "the key 'type' is missing beside its domain"),
         ({"type": "integer", "uuid": True}, "'uuid' and 'derived' are both given"),
         ({"type": "enum", "values_from": "data", "domain_privacy": "waived"}, "'values_from' and 'derived'"),

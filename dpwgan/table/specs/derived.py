@@ -147,7 +147,7 @@ def _check_image(column: DerivedColumn, source: SourceColumn, keys: Keys) -> Non
     cells = {column.derive(token, available=token not in source.missing) for token in tokens}
     outside = sum(not _is_legal(cell, own) for cell in cells)
     if outside:
-        raise keys.refuse(f"the rule in 'derived' gives {outside} cells that its own domain does not have")
+        raise keys.refuse(f"the rule in 'derived' gives {say_count(outside, 'cell')} that its own domain does not have")
 
 
 def _is_legal(cell: str, column: Column) -> bool:
