@@ -31,7 +31,7 @@ class RelativeCodec(TrainedCodec):
     """
 
     astray: ClassVar[str]
-    out_of_domain: str
+    column: HigherColumn | LaterColumn
     lag: NumberCodec | MomentCodec
     least: int
     most: int
@@ -45,11 +45,11 @@ class RelativeCodec(TrainedCodec):
         steps = self._count_steps(places, starts)
         both = legal & has_legal_start & (missing < 0) & (no_start < 0)
         astray = both & ((steps < self.least) | (steps > self.most))
-        if self.out_of_domain == "missing":
+        if self.column.out_of_domain == "missing":
             missing = np.where(alone | astray, 0, missing).astype(np.int32)
         else:
             findings.add(self.name, f"is there where {quote(source)} is not", int(np.count_nonzero(alone)))
-            if self.out_of_domain == "reject":
+            if self.column.out_of_domain == "reject":
                 findings.add(self.name, self.astray.format(quote(source)), int(np.count_nonzero(astray)))
         return self.lag.encode_steps(missing, np.where(missing < 0, steps, self.least).clip(self.least, self.most))
 
@@ -95,12 +95,13 @@ class HigherCodec(RelativeCodec, NumberCodec):
 
     fault = "is not as far above the other column's number as the specs say"
     astray = "is not as far above {} as the specs say"
+    column: HigherColumn
 
     def __init__(self, column: HigherColumn, base: NumberCodec) -> None:
         super().__init__(column)
         self._base, self._bounds = base, (Decimal(repr(column.least)), Decimal(repr(column.most)))
         self._steps_of_base = column.steps_per_unit // base.column.steps_per_unit
-        self.sources, self.out_of_domain = (column.above,), column.out_of_domain
+        self.sources = (column.above,)
         self.lag, (self.least, self.most) = NumberCodec(column.difference), column.difference.find_ends()
 
     def _read_places(self, cells: pl.Series) -> Read:
@@ -129,11 +130,11 @@ class LaterCodec(RelativeCodec, MomentCodec):
 
     fault = "is not as long after the other column's moment as the specs say"
     astray = "is not as long after {} as the specs say"
+    column: LaterColumn
 
     def __init__(self, column: LaterColumn, earlier: MomentCodec) -> None:
         super().__init__(column)
-        self._later, self._earlier = column, earlier
-        self.sources, self.out_of_domain = (column.since,), column.out_of_domain
+        self._earlier, self.sources = earlier, (column.since,)
         self.lag, self.least, self.most = MomentCodec(column.lag), 0, column.lag.steps
 
     def _read_places(self, cells: pl.Series) -> Read:
@@ -143,23 +144,23 @@ class LaterCodec(RelativeCodec, MomentCodec):
     def _read_starts(self, cells: pl.Series) -> Read:
         missing, steps, illegal = self._earlier.read(cells)
         starts = self._earlier.add_steps(steps)
-        return missing, starts // DAY * DAY if self._later.by_days else starts, illegal
+        return missing, starts // DAY * DAY if self.column.by_days else starts, illegal
 
     def _count_steps(self, places: Integers, starts: Integers) -> Integers:
-        return (self._turn(places - starts) - self._later.least) // self._later.step
+        return (self._turn(places - starts) - self.column.least) // self.column.step
 
     def _write_places(self, starts: Integers, steps: Integers) -> pl.Series:
-        moments = self._turn(starts + self._later.least + steps * self._later.step)
-        return write_moments(pl.Series(moments).cast(MOMENT), self._later)
+        moments = self._turn(starts + self.column.least + steps * self.column.step)
+        return write_moments(pl.Series(moments).cast(MOMENT), self.column)
 
     def _lie_right(self, frame: pl.DataFrame) -> pl.Series:
         own, start = (read_moments(frame.get_column(codec.name), codec.column) for codec in (self, self._earlier))
-        between = (own.dt.date() - start.dt.date() if self._later.by_days else own - start).dt.total_microseconds()
-        return self._turn(between).is_between(self._later.least, self._later.most)
+        between = (own.dt.date() - start.dt.date() if self.column.by_days else own - start).dt.total_microseconds()
+        return self._turn(between).is_between(self.column.least, self.column.most)
 
     def _turn(self, values: Values) -> Values:
         """Across midnight, where there are no dates."""
-        return values % DAY if self._later.written == "time" else values
+        return values % DAY if self.column.written == "time" else values
 
 
 def _read_rows(
