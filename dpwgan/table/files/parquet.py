@@ -8,7 +8,6 @@ Files are read and written a few groups of rows at a time.
 """
 
 import base64
-import io
 import queue
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -58,7 +57,7 @@ def open_parquet(path: str | Path, schema: Schema, *, name: str) -> SourceTable:
     source = str(path) if stream.is_regular else stream.read()
 
     def scan() -> pl.LazyFrame:
-        return pl.scan_parquet(source if isinstance(source, str) else io.BytesIO(source), glob=False)
+        return pl.scan_parquet(source, glob=False)
 
     with telling(name):
         types = dict(scan().collect_schema())
@@ -67,7 +66,7 @@ def open_parquet(path: str | Path, schema: Schema, *, name: str) -> SourceTable:
     check_header(header, schema)
     with telling(name):
         if pl.Time in types.values():
-            _refuse_seconds(source if isinstance(source, str) else io.BytesIO(source), schema)
+            _refuse_seconds(source, schema)
     spellers = {column: Speller(schema.by_name[column]) for column in filter(schema.is_read, header)}
     step = choose_step(len(header))
 
@@ -86,7 +85,7 @@ def open_parquet(path: str | Path, schema: Schema, *, name: str) -> SourceTable:
     return SourceTable(header=header, records=records, types=types, pieces=pieces)
 
 
-def _refuse_seconds(source: str | IO[bytes], schema: Schema) -> None:
+def _refuse_seconds(source: str | bytes, schema: Schema) -> None:
     """Refuses times of day that Arrow had in seconds: polars has them a thousand times as late, or not at all."""
     import pyarrow as pa
 
