@@ -6,7 +6,6 @@ does.
 """
 
 import functools
-import importlib.util
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -23,12 +22,12 @@ def recognise(source: Source) -> bool:
 
 def read(source: Source) -> Iterator[Entry]:
     """The attributes. Raises: SpecsError if it is not such YAML; UsageError where no package reads YAML."""
-    if importlib.util.find_spec("yaml") is None:
+    try:
+        import yaml
+    except ImportError:
         raise UsageError(
             "a domain.yaml needs the package PyYAML, which is not installed: turn it into JSON, or install it"
-        )
-    import yaml
-
+        ) from None
     try:
         document = yaml.safe_load(source.text)
     except yaml.YAMLError:

@@ -194,10 +194,7 @@ class TableEncoder:
         if encoded.spans != self.spans or codes[1:] != (self._codes,) or numbers != (codes[0], self._numbers):
             raise DpwganError("Internal error: the encoded table is not laid out as its specs ask.")
         wanted = {*names}
-        for name in wanted & self._derived.keys():
-            wanted.update(self._derived[name].sources)
-        for name in wanted & self._trained.keys():
-            wanted.update(self._trained[name].sources)
+        wanted.update(*map(self.list_sources, wanted & self._readable.keys()))
         cells: dict[str, pl.Series] = {}
         for name, codec in sorted(self._trained.items(), key=lambda item: bool(item[1].sources)):
             if name not in wanted:

@@ -7,6 +7,7 @@ the first day of 1970.
 import polars as pl
 
 from dpwgan.table.calendar import DIRECTIVE, CalendarColumn
+from dpwgan.table.numerals import BLANKS
 
 MOMENT = pl.Datetime("us")
 
@@ -20,7 +21,7 @@ def read_moments(cells: pl.Series, column: CalendarColumn) -> pl.Series:
         behind += [("%m", "01")] * (not said & {"m", "b", "B"}) + [("%d", "01")] * ("d" not in said)
     behind += [("%M", "00")] * (bool(said & {"H", "I"}) and "M" not in said)
     form = " ".join([_translate(column.format), *(directive for directive, _ in behind)])
-    texts = cells.cast(pl.String).str.strip_chars(" \t")
+    texts = cells.cast(pl.String).str.strip_chars(BLANKS)
     whole = texts + "".join(f" {text}" for _, text in behind) if behind else texts
     moments = whole.str.to_datetime(form, time_unit="us", strict=False)
     written = write_moments(moments, column)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpwgan.errors import DataError, SpecsError
+from dpwgan.errors import DataError
 from dpwgan.table.codecs import make_codec
 from dpwgan.table.codecs.codec import EncodedCells
 from dpwgan.table.codecs.moments import MomentCodec
@@ -183,8 +183,3 @@ def test_values_are_moments_when_rules_between_columns_look_at_them(keys, cells,
     codec = make(**keys)
     assert codec.read_values(cells).to_list() == values
     assert codec.read_values([]).dtype == codec.read_values(cells).dtype
-
-
-def test_dates_are_refused_when_missing_codes_take_all_of_them():
-    with pytest.raises(SpecsError, match="its 'missing' codes take every number"):
-        make(type="date", min="2020-01-01", max="2020-01-01", missing=["2020-01-01"])
