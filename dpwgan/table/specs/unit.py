@@ -92,14 +92,12 @@ def take_unit(
 
 def check_unit(unit: UnitColumn, columns: Mapping[str, Column]) -> None:
     """Makes sure that columns can say of which kind a unit's row is, and which of its rows. Raises: SpecsError."""
-    most = 1.0
     for name in unit.unique:
         column = columns.get(name)
         if not isinstance(column, TrainedColumn | UndiscoveredColumn) or name in unit.shared:
             raise refuse_unit(
                 f'its \'unique\' names {quote(name)}, which must be a column that is trained and not "of": "unit"'
             )
-        most *= _count_cells(column)
     for name in unit.linked:
         column = columns.get(name)
         is_told = name in (*unit.shared, unit.kind_of_row)
@@ -111,7 +109,8 @@ def check_unit(unit: UnitColumn, columns: Mapping[str, Column]) -> None:
             )
     if (unit.linked or unit.rules) and unit.max_rows == 1:
         raise refuse_unit("it has one row, so that nothing is 'linked' in it and no 'rules' hold between rows")
-    if unit.unique and most < unit.max_rows:
+    most = count_different(unit, columns)
+    if most < unit.max_rows:
         raise refuse_unit(
             f"its 'unique' columns have {most:.0f} different rows, and it is to keep {unit.max_rows}: lower 'max_rows'"
         )
@@ -156,6 +155,11 @@ def check_unit_rules(unit: UnitColumn, schema: Schema) -> None:
             "its 'rules' speak of the row before, and nothing says which that is: no 'kind', no 'unique' columns, and "
             "no 'linked' date or time"
         )
+
+
+def count_different(unit: UnitColumn, columns: Mapping[str, Column]) -> float:
+    """How many rows differ in the unit's unique columns at most; infinite without any, or where that is not known."""
+    return math.prod((_count_cells(columns[name]) for name in unit.unique), start=1.0) if unit.unique else math.inf
 
 
 def _count_cells(column: Column) -> float:

@@ -15,6 +15,7 @@ from dpwgan.table.findings import Findings
 from dpwgan.table.rules import RuleBook
 from dpwgan.table.schema import CategoricalColumn, Column, HigherColumn, NumericColumn, Schema
 from dpwgan.table.source import SourceTable
+from dpwgan.table.specs.unit import count_different
 from dpwgan.table.units.units import Units
 
 # The most kinds of rows whose pairs are counted separately.
@@ -45,18 +46,18 @@ def list_forms(schema: Schema) -> Integers:
 def find_possible(schema: Schema) -> Flags:
     """Which forms are possible with some cells of the unit's own columns, by each rule on these and the kind.
 
-    A unit has no more rows than its unique columns have combinations, if all list their cells.
+    A unit has no more rows than its unique columns have combinations.
     Shapes: (forms,). Privacy: of public facts and released lists of cells alone.
     """
-    forms, kind = list_forms(schema), _find_kind(schema)
-    possible: Flags = forms.sum(axis=1) <= _count_different(schema)
-    if kind is None or schema.unit is None:
+    forms, kind, unit = list_forms(schema), _find_kind(schema), schema.unit
+    possible: Flags = forms.sum(axis=1) <= (math.inf if unit is None else count_different(unit, schema.by_name))
+    if kind is None or unit is None:
         return possible
     for rule in schema.rules:
         names = [kind.name, *(name for name in rule.columns if name != kind.name)]
         columns = [schema.by_name[name] for name in names]
         lists = [_list_cells(column) for column in columns]
-        is_told = kind.name in rule.columns and {*names[1:]} <= {*schema.unit.shared} and all(lists)
+        is_told = kind.name in rule.columns and {*names[1:]} <= {*unit.shared} and all(lists)
         if not is_told or math.prod(map(len, lists)) > _MOST_COMBINATIONS:
             continue
         book = RuleBook([rule], make_codecs(columns))
@@ -64,13 +65,6 @@ def find_possible(schema: Schema) -> Flags:
         broken = book.find_broken(cells)[0].reshape(len(kind.tokens), -1)
         possible &= ((forms > 0).astype(np.float32) @ broken == 0).any(axis=1)
     return possible
-
-
-def _count_different(schema: Schema) -> float:
-    """The number of combinations of the unique columns' cells, if all are listed; else infinite."""
-    columns = [] if schema.unit is None else [schema.by_name[name] for name in schema.unit.unique]
-    listed = [len(column.tokens) for column in columns if isinstance(column, CategoricalColumn)]
-    return math.prod(listed) if columns and len(listed) == len(columns) else math.inf
 
 
 def _list_cells(column: Column) -> list[str]:

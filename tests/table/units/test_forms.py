@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from dpwgan.table.schema import CategoricalColumn
 from dpwgan.table.specs import parse_specs
-from dpwgan.table.units.forms import fit_shares, list_forms
+from dpwgan.table.units.forms import find_possible, fit_shares, list_forms
 
 SPECS = {
     "unit": {"column": "house", "max_rows": 3, "kind": "role"},
@@ -14,6 +15,19 @@ SPECS = {
 }
 FORMS = list_forms(parse_specs(SPECS, sha256="0"))
 MEMBERS = FORMS.sum(axis=1)
+
+
+@pytest.mark.parametrize(("wave", "most"), [({"max": 2}, 6), ({"max": 2, "optional": True}, 8), ({"max": 99}, 9)])
+def test_no_unit_has_more_rows_than_its_unique_columns_have_combinations(wave, most):
+    """Not even where a list of cells became known when it was released."""
+    specs = {
+        "unit": {"column": "house", "max_rows": 9, "unique": ["wave", "role"]},
+        "house": {"type": "integer", "uuid": True},
+        "wave": {"type": "integer", "min": 0, **wave},
+        "role": {"type": "enum", "values_from": "data", "domain_privacy": "waived"},
+    }
+    schema = parse_specs(specs, sha256="0").put(CategoricalColumn(name="role", tokens=("head", "child")))
+    assert list_forms(schema)[find_possible(schema)].ravel().tolist() == [*range(1, most + 1)]
 
 
 def count_rows(shares):
