@@ -13,6 +13,7 @@ from dpwgan.table.codecs.codec import Codec, list_distinct
 from dpwgan.table.findings import Findings
 from dpwgan.table.numerals import are_same_cell
 from dpwgan.table.schema import FixedColumn, IdentifierColumn, MemberColumn, UnitColumn
+from dpwgan.table.units.units import count_up
 
 # Version 4, variant 1: RFC 9562, section 5.4.
 _UUID = r"^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
@@ -93,10 +94,8 @@ class MemberCells(Codec):
 
     def make(self, sizes: Integers) -> pl.Series:
         """Writes the cells of units of these sizes. Privacy: post-processing of sizes. Shapes: (units,) to (n,)."""
-        numbers = of_units = np.repeat(sizes, sizes)
-        if self._column.tells == "place":
-            firsts = np.repeat(np.cumsum(sizes) - sizes, sizes)
-            numbers = np.arange(len(of_units)) - firsts + self._column.start
+        is_place = self._column.tells == "place"
+        numbers = count_up(sizes) + self._column.start if is_place else np.repeat(sizes, sizes)
         written: pl.Series = pl.Series(numbers).cast(pl.String).str.zfill(self._column.width)
         return written
 

@@ -21,6 +21,7 @@ import polars as pl
 from dpwgan.array_types import Flags, Floats, Integers, Integers32
 from dpwgan.table.calendar import CalendarColumn
 from dpwgan.table.schema import Schema
+from dpwgan.table.units.units import count_up
 
 CountBroken = Callable[[Integers, Integers, Integers], Integers]
 """How many rows of some units break a rule: from the row in each place, the size of each unit, and which units."""
@@ -184,8 +185,8 @@ def put_in_order(of_units: Integers, kinds: Integers32, by: Sequence[pl.Series])
 
 def list_rows(sizes: Integers, units: Integers) -> Integers:
     """The rows of some units, where all units, of these sizes, lie one after the other."""
-    starts, own = np.cumsum(sizes) - sizes, sizes[units]
-    rows: Integers = np.repeat(starts[units] - (np.cumsum(own) - own), own) + np.arange(int(own.sum()))
+    own = sizes[units]
+    rows: Integers = np.repeat((np.cumsum(sizes) - sizes)[units], own) + count_up(own)
     return rows
 
 
@@ -351,7 +352,7 @@ class _Seats:
     def __init__(self, of_units: Integers) -> None:
         self.firsts = np.flatnonzero(np.append(True, of_units[1:] != of_units[:-1])[: len(of_units)])
         self.sizes = np.diff(self.firsts, append=len(of_units))
-        self.in_unit = np.arange(len(of_units)) - np.repeat(self.firsts, self.sizes)
+        self.in_unit = count_up(self.sizes)
 
     @cached_property
     def column(self) -> Integers:

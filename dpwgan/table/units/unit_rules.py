@@ -14,6 +14,7 @@ from dpwgan.array_types import Flags, Integers
 from dpwgan.table.codecs.codec import ReadCodec
 from dpwgan.table.conditions import read_sql
 from dpwgan.table.units.links import Weigh, list_rows
+from dpwgan.table.units.units import count_up
 
 # Units that a row may choose from.
 _NEAR = 64
@@ -148,5 +149,5 @@ def _tabulate(values: Integers, groups: Integers) -> Integers:
     order = np.argsort(of, kind="stable")
     counts = np.bincount(of)
     table = np.full((len(counts), counts.max()), -1)
-    table[of[order], np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)] = values[order]
+    table[of[order], count_up(counts)] = values[order]
     return table

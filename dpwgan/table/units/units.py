@@ -66,14 +66,19 @@ class Units:
         kept = np.zeros(len(self.of_rows), np.bool_)
         drawn = rng.integers(1 << 64, size=len(kept), dtype=np.uint64)
         order = np.lexsort((drawn, self.of_rows))
-        rank = np.arange(len(kept)) - np.repeat(np.cumsum(self.sizes) - self.sizes, self.sizes)
-        kept[order] = rank < most
+        kept[order] = count_up(self.sizes) < most
         return kept
 
     def list_rows(self) -> tuple[Integers, Integers]:
         """The rows sorted by unit, and where each unit begins, and the end. Shapes: (n,), (units + 1,)."""
         order: Integers = np.argsort(self.of_rows, kind="stable")
         return order, np.concatenate(([0], np.cumsum(self.sizes)))
+
+
+def count_up(sizes: Integers) -> Integers:
+    """The places of rows, from 0 up, in units of these sizes that lie one after the other. Shapes: (units,) to (n,)."""
+    places: Integers = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return places
 
 
 def read_units(table: SourceTable, column: UnitColumn) -> SourceTable:

@@ -19,6 +19,7 @@ from dpwgan.table.units.links import (
     link_rows,
     put_in_order,
 )
+from dpwgan.table.units.units import count_up
 
 CELLS = [
     PairCells(bounds=(10.0, 20.0, 30.0), told=0),
@@ -170,7 +171,7 @@ def make_units(rng, *, units=2_000, most=5):
     sizes = rng.integers(1, most + 1, units)
     of_units = np.repeat(np.arange(units), sizes)
     level = rng.integers(2, 8, units)[of_units] + rng.integers(-1, 2, len(of_units))
-    keys = np.arange(len(of_units)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    keys = count_up(sizes)
     shuffled = level.copy()
     for key in range(most):
         here = keys == key
