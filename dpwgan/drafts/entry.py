@@ -4,7 +4,6 @@ What a dictionary leaves open stays open in the draft: the key is there, and its
 specs, and `python -m dpwgan specs check` lists every null. So nobody guesses a range, and no row is asked.
 """
 
-import codecs
 import functools
 import json
 import re
@@ -13,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from dpwgan.errors import SpecsError, quote
+from dpwgan.table.files.stream import decode_public
 from dpwgan.table.numerals import NUMERAL
 
 Type = Literal["enum", "integer", "float", "boolean", "date", "datetime", "time", "string", "text"]
@@ -199,19 +199,15 @@ class Source:
 
 
 def open_source(content: bytes, *, table: str | None = None) -> Source:
-    """Reads a dictionary's bytes as text, UTF-8, UTF-16 or else Latin-1, and as JSON where it begins as JSON does.
+    """Reads a dictionary's bytes as text, and as JSON where it begins as JSON does.
 
     Raises: SpecsError if it is binary or not the JSON that it begins as.
     """
-    wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    if b"\0" in content and not wide:
+    text = decode_public(content)
+    if text is None:
         raise SpecsError(
             "The dictionary is a binary file, and none of the known formats is one; a spreadsheet may be saved as CSV."
         )
-    try:
-        text = content.decode("utf-16" if wide else "utf-8-sig")
-    except UnicodeDecodeError:
-        text = content.decode("latin-1")
     document = None
     if text.lstrip()[:1] in ("{", "["):
         try:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dpwgan.errors import SpecsError
-from dpwgan.table.files.stream import read_public
+from dpwgan.table.files.stream import decode_public, read_public
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _VARIABLE = re.compile(r" ([A-Za-z_]\w*)\t+(.*)")
@@ -45,16 +45,13 @@ def read_codebook(path: Path | str) -> Codebook:
 
 
 def parse_codebook(content: bytes) -> Codebook:
-    """Reads the bytes of a codebook, in UTF-8 or else Latin-1. Where a code is listed twice its first label counts.
+    """Reads the bytes of a codebook. Where a code is listed twice its first label counts.
 
     Raises: SpecsError if this is not a codebook: binary, empty, or without one list of codes.
     """
-    if b"\0" in content:
+    text = decode_public(content)
+    if text is None:
         raise SpecsError("The codebook is a binary file; a .cbk file is plain text.")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = content.decode("latin-1")
     labels: dict[str, dict[str, str]] = {}
     titles: dict[str, str] = {}
     codes: dict[str, str] | None = None

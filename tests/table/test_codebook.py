@@ -40,10 +40,11 @@ def test_codebook_lists_codes_with_labels_when_headings_stand_between():
     assert codebook.labels["NOLABEL"] == {"9999": ""}
 
 
-@pytest.mark.parametrize("change", ["bom", "crlf", "cr", "latin-1"])
+@pytest.mark.parametrize("change", ["bom", "utf-16", "crlf", "cr", "latin-1"])
 def test_codebook_reads_the_same_codes_when_bytes_differ(change):
     content = {
         "bom": TEXT.encode("utf-8-sig"),
+        "utf-16": TEXT.encode("utf-16"),
         "crlf": TEXT.replace("\n", "\r\n").encode(),
         "cr": TEXT.replace("\n", "\r").encode(),
         "latin-1": TEXT.replace("Male", "M\u00e2le").encode("latin-1"),

@@ -4,6 +4,7 @@ Whatever cannot be read twice (standard input, a pipe) is kept: in memory while 
 name in the folder of TMPDIR.
 """
 
+import codecs
 import errno
 import gzip
 import itertools
@@ -144,3 +145,14 @@ def read_public(path: str | Path, *, name: str) -> bytes:
     except OSError as error:
         raise InputError(f"{name} cannot be read: {say_why(error)}.") from None
     return bytes(content)
+
+
+def decode_public(content: bytes) -> str | None:
+    """The text of a public file, in UTF-8, UTF-16 or else Latin-1; None if it is binary."""
+    is_wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    if b"\0" in content and not is_wide:
+        return None
+    try:
+        return content.decode("utf-16" if is_wide else "utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
