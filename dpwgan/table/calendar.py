@@ -36,8 +36,7 @@ class CalendarColumn(TrainedColumn, kind="calendar"):
 
     Units: `first` and `step` are in microseconds, `first` from 1970 on; with `in_months` a step is so many months.
     `zone`: in which one typed moments with a time zone are told; by default in their own. `cuts` are the public steps
-    at which an interval begins that has none before it. `missing` holds the cells that mean not available ("" where an
-    empty cell is allowed).
+    at which an interval begins that has none before it.
     """
 
     written: CalendarKind

@@ -5,8 +5,9 @@ chief asks for a task by its name, each does it on its own rows, and the answers
 Privacy: sums are exact, and the chief adds the noise; a task is asked for after it was charged.
 """
 
+import copy
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -75,17 +76,13 @@ class Rows(Generic[Own]):
         records: int,
         ledger: Ledger | None = None,
         team: Team | None = None,
-        place: int = 0,
-        places: Iterator[int] | None = None,
         units: Units | None = None,
     ) -> None:
-        """`place`: the number of these rows on all workers; `places`: the free numbers.
-
-        `units`: of the rows, for whoever samples whole units.
-        """
+        """`units`: of the rows, for whoever samples whole units."""
         self.own, self.records, self.units = own, records, units
-        self._ledger, self._team, self._place = ledger, team, place
-        self._places = itertools.count(1) if places is None else places
+        self._ledger, self._team = ledger, team
+        # The number of these rows on all workers, and the free ones.
+        self._place, self._places = 0, itertools.count(1)
 
     @property
     def shared(self) -> bool:
@@ -111,16 +108,12 @@ class Rows(Generic[Own]):
         place = next(self._places)
         if self._team is not None:
             self._team.tell(derivation.name, argument={"rows": self._place, "argument": argument, "place": place})
-        made = derivation.make(self.own, argument, Beside(ledger=self._ledger, units=self.units))
-        return Rows(
-            made,
-            records=self.records,
-            ledger=self._ledger,
-            team=self._team,
-            place=place,
-            places=self._places,
-            units=self.units,
+        made: Rows[Any] = copy.copy(self)
+        made.own, made._place = (
+            derivation.make(self.own, argument, Beside(ledger=self._ledger, units=self.units)),
+            place,
         )
+        return made
 
 
 def serve(own: Any, *, team: Team, ledger: Ledger, units: Units | None = None) -> None:

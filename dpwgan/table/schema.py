@@ -147,7 +147,8 @@ class Column(ABC):
 class TrainedColumn(Column):
     """A column that methods see, each of its cells by itself.
 
-    `missing` holds the cells that mean not available. With `integer` all others are whole numbers.
+    `missing` holds the cells that mean not available ("" where an empty cell is allowed). With `integer` all others are
+    whole numbers.
     """
 
     missing: tuple[str, ...]
@@ -218,11 +219,11 @@ class BooleanColumn(CategoricalColumn, kind="boolean"):
 class NumericColumn(TrainedColumn, kind="numeric"):
     """A column of numbers in a public range, with codes that mean not available.
 
-    `missing` holds the cells that mean not available ("" where an empty cell is allowed). `decimals` is how many
-    digits are written behind the point; whole numbers are written with leading zeros up to `width` digits. `edges`,
-    if given, are the public borders of bins (first = minimum, last = maximum): the column is then trained as one
-    category a bin. At each of the `borders` and `cuts`, public as well, an interval begins for whoever finds intervals
-    by itself; small ones may be merged beyond a border, and none has numbers on both sides of a cut.
+    `decimals` is how many digits are written behind the point; whole numbers are written with leading zeros up to
+    `width` digits. `edges`, if given, are the public borders of bins (first = minimum, last = maximum): the column is
+    then trained as one category a bin. At each of the `borders` and `cuts`, public as well, an interval begins for
+    whoever finds intervals by itself; small ones may be merged beyond a border, and none has numbers on both sides of a
+    cut.
     """
 
     minimum: float
