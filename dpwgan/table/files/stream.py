@@ -26,7 +26,9 @@ GZIP_MAGIC = b"\x1f\x8b"
 PIECE = 1 << 20
 """Bytes that are read at a time, unless asked otherwise: few enough to stay in the processor's cache."""
 
-_MOST_HELD_IN_MEMORY = 1 << 26
+MOST_HELD_IN_MEMORY = 1 << 26
+"""Bytes that are kept for later, of input or output; beyond them they go to a temporary file."""
+
 _MOST_PUBLIC = 1 << 28
 
 
@@ -96,7 +98,7 @@ class ByteStream:
             yield file
 
     def _hold(self, source: IO[bytes]) -> None:
-        self._held = tempfile.SpooledTemporaryFile(max_size=_MOST_HELD_IN_MEMORY)  # noqa: SIM115
+        self._held = tempfile.SpooledTemporaryFile(max_size=MOST_HELD_IN_MEMORY)  # noqa: SIM115
         weakref.finalize(self, self._held.close)
         with self._telling():
             while piece := source.read(PIECE):

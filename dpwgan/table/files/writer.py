@@ -26,12 +26,9 @@ from dpwgan.table.files.csv import write_header, write_rows
 from dpwgan.table.files.parquet import ParquetWriter
 from dpwgan.table.files.places import choose_passing_name, goes_to_stream, sync, write_all
 from dpwgan.table.files.reader import get_format
+from dpwgan.table.files.stream import MOST_HELD_IN_MEMORY, PIECE
 from dpwgan.table.schema import Schema
 from dpwgan.table.threads import map_in_order
-
-# Beyond this an output held back for standard output goes to a temporary file.
-_MOST_HELD_IN_MEMORY = 1 << 26
-_COPY_PIECE = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,7 +219,7 @@ class _HeldStream:
         self._open_stream = open_stream
         self.shows = False
         # Closed by `discard`, on every way out of `_stage`.
-        self._held: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_MOST_HELD_IN_MEMORY)  # noqa: SIM115
+        self._held: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=MOST_HELD_IN_MEMORY)  # noqa: SIM115
 
     def write(self, data: bytes | memoryview) -> None:
         with _telling(self._shown):
@@ -239,7 +236,7 @@ class _HeldStream:
             raise OutputError(f"The output {self._shown} cannot be opened: {error.strerror}.") from None
         try:
             with _telling(self._shown):
-                while data := self._held.read(_COPY_PIECE):
+                while data := self._held.read(PIECE):
                     written = os.write(descriptor, data)
                     self.shows = True
                     write_all(descriptor, data[written:])
