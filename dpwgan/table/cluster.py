@@ -82,10 +82,7 @@ def wait_for_all(cluster: Cluster, *, patience: float = PATIENCE) -> None:
     port = int(cluster.addresses[cluster.rank].rpartition(":")[2])
     missing = [rank for rank in range(cluster.size) if rank != cluster.rank]
     with _listen(port):
-        while missing:
-            missing = [rank for rank in missing if not _answers(cluster.addresses[rank])]
-            if not missing:
-                break
+        while missing := [rank for rank in missing if not _answers(cluster.addresses[rank])]:
             if time.monotonic() > deadline:
                 names = ", ".join(f"{rank} ({cluster.addresses[rank]})" for rank in missing)
                 raise ResourceError(f"not all workers could be reached within {patience:.0f} s; missing: {names}")

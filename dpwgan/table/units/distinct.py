@@ -66,9 +66,8 @@ def tell_apart(
         rows[pairs[:, alone]] = rows[pairs[::-1, alone]]
     if not settles:
         return rows
-    order = np.arange(len(keys))
     found: Integers = np.empty_like(rows)
-    found[np.lexsort((order, keys[rows], kinds))] = np.lexsort((order, keys, kinds))
+    found[np.lexsort((keys[rows], kinds))] = np.lexsort((keys, kinds))
     return found
 
 
