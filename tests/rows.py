@@ -45,3 +45,8 @@ def make_run(
 def encode_table(encoder: TableEncoder, frame: pl.DataFrame) -> EncodedTable:
     """Encodes a whole frame of cells. Raises: as `TableEncoder.encode_pieces`."""
     return encoder.encode_pieces([make_piece(frame)], records=frame.height, threads=1)
+
+
+def round_trip(encoder: TableEncoder, frame: pl.DataFrame) -> pl.DataFrame:
+    """Encodes a whole frame of cells and decodes it again."""
+    return encoder.decode(encode_table(encoder, frame), np.random.default_rng(0))

@@ -111,8 +111,8 @@ class RowRule:
     """
 
     columns: tuple[str, ...]
-    ranges: Mapping[str, tuple[float, float]]
-    numbers: tuple[float, ...]
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    numbers: tuple[float, ...] = ()
     opaque: frozenset[str]
     break_rows: Callable[[EncodedTable], Flags]
     drops: bool = False

@@ -227,8 +227,6 @@ class TableEncoder:
 
         return RowRule(
             columns=(source,),
-            ranges={},
-            numbers=(),
             opaque=frozenset([source]),
             break_rows=lambda encoded: np.zeros(encoded.records, np.bool_),
             tell_apart=tell_apart,

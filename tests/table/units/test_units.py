@@ -28,6 +28,7 @@ ROLE = {"type": "enum", "count": 5}
 BORN = {"type": "date", "min": "2000-01-01", "max": "2020-01-01", "of": "unit"}
 MOVED = {"type": "date", "since": "born", "min": "0 days", "max": "9 days"}
 UNIT = {"column": "person", "max_rows": 2}
+WITH_ROLE, UNIQUE, OF_ROLES = {**NAMED, "role": ROLE}, {**UNIT, "unique": ["role"]}, {**UNIT, "kind": "role"}
 
 
 def _cut(frame, pieces):
@@ -214,59 +215,31 @@ def test_a_table_that_grew_is_refused():
             {**NAMED, "born": BORN, "moved": MOVED},
             "'moved' is told since or above another column: both are of it, or",
         ),
-        ({**UNIT, "kind": "role"}, {}, "'role'.* the output names no units"),
+        (OF_ROLES, {}, "'role'.* the output names no units"),
         ({**UNIT, "kind": "age"}, NAMED, "'kind' must name an enum"),
-        (
-            {**UNIT, "max_rows": 30, "kind": "role"},
-            {**NAMED, "role": ROLE},
-            "make 324,631 forms of it, and 10,000 are the most: lower",
-        ),
-        (
-            {**UNIT, "kind": "role", "of_kind": {"9": 1}},
-            {**NAMED, "role": ROLE},
-            "its 'of_kind' has '9', which 'role' does not",
-        ),
+        ({**OF_ROLES, "max_rows": 30}, WITH_ROLE, "make 324,631 forms of it, and 10,000 are the most: lower"),
+        ({**OF_ROLES, "of_kind": {"9": 1}}, WITH_ROLE, "its 'of_kind' has '9', which 'role' does not"),
         ({**UNIT, "of_kind": {"0": 1}}, NAMED, "its 'of_kind' says how many .* no 'kind' which"),
         (
-            {**UNIT, "kind": "role", "of_kind": {"0": [2, 3], "1": 1}},
-            {**NAMED, "role": ROLE},
+            {**OF_ROLES, "of_kind": {"0": [2, 3], "1": 1}},
+            WITH_ROLE,
             "no unit of at most 2 rows has as many of each kind as its 'of_kind' says",
         ),
+        ({**UNIQUE, "rules": ["previous.agee < age"]}, WITH_ROLE, "its rule 1, 'previous.agee < age', names 'agee'"),
+        ({**UNIQUE, "rules": ["age < 9"]}, WITH_ROLE, "rule 1, 'age < 9', reads one row by itself"),
+        ({**UNIQUE, "rules": ["first.age"]}, WITH_ROLE, "rule 1, 'first.age', is no condition"),
+        ({**UNIQUE, "rules": ["next.age < age"]}, WITH_ROLE, "rule 1, .* other rows are 'previous' and 'first'"),
+        ({**UNIQUE, "rules": ["first.role = 'x'"]}, WITH_ROLE, "rule 1, .* kinds that do not go"),
         (
-            {**UNIT, "unique": ["role"], "rules": ["previous.agee < age"]},
-            {**NAMED, "role": ROLE},
-            "its rule 1, 'previous.agee < age', names 'agee'",
-        ),
-        (
-            {**UNIT, "unique": ["role"], "rules": ["age < 9"]},
-            {**NAMED, "role": ROLE},
-            "rule 1, 'age < 9', reads one row by itself",
-        ),
-        (
-            {**UNIT, "unique": ["role"], "rules": ["first.age"]},
-            {**NAMED, "role": ROLE},
-            "rule 1, 'first.age', is no condition",
-        ),
-        (
-            {**UNIT, "unique": ["role"], "rules": ["next.age < age"]},
-            {**NAMED, "role": ROLE},
-            "rule 1, .* other rows are 'previous' and 'first'",
-        ),
-        (
-            {**UNIT, "unique": ["role"], "rules": ["first.role = 'x'"]},
-            {**NAMED, "role": ROLE},
-            "rule 1, .* kinds that do not go",
-        ),
-        (
-            {**UNIT, "unique": ["role"], "rules": ["previous.age < first"]},
+            {**UNIQUE, "rules": ["previous.age < first"]},
             {**NAMED, "role": ROLE, "first": AGE},
             "rule 1 reads a column 'first', as another row is called: rename it",
         ),
         ({**UNIT, "rules": ["previous.age < age"]}, NAMED, "'rules' speak of the row before, and nothing says which"),
         ({**UNIT, "max_rows": 1, "rules": ["previous.age < age"]}, NAMED, "one row, .* no 'rules' hold between rows"),
-        ({**UNIT, "kind": "role", "of_kind": {"0": [1]}}, NAMED, "'of_kind' .* must have at least 2"),
+        ({**OF_ROLES, "of_kind": {"0": [1]}}, NAMED, "'of_kind' .* must have at least 2"),
         ({**UNIT, "kindd": "role"}, {}, r"unknown key 'kindd' \(did you mean 'kind'\?\)\."),
-        ({**UNIT, "unique": ["role"]}, {"role": ROLE}, "'role'.* the output names no units"),
+        (UNIQUE, {"role": ROLE}, "'role'.* the output names no units"),
         ({**UNIT, "unique": ["wave"]}, NAMED, "'unique' names 'wave', which must be a column that is trained"),
         ({**UNIT, "unique": ["person"]}, NAMED, "'unique' names 'person', which must be"),
         (
@@ -275,10 +248,10 @@ def test_a_table_that_grew_is_refused():
             "'unique' names 'born', which must be .* not \"of\": \"unit\"",
         ),
         ({**UNIT, "unique": []}, NAMED, "'unique' must have at least 1"),
-        ({**UNIT, "unique": ["role"] * 2}, {**NAMED, "role": ROLE}, "'unique' has the same item twice"),
-        ({**UNIT, "max_rows": 6, "unique": ["role"]}, {**NAMED, "role": ROLE}, "have 5 different rows, .* to keep 6"),
+        ({**UNIT, "unique": ["role"] * 2}, WITH_ROLE, "'unique' has the same item twice"),
+        ({**UNIQUE, "max_rows": 6}, WITH_ROLE, "have 5 different rows, .* to keep 6"),
         (
-            {**UNIT, "max_rows": 14, "unique": ["role"], "kind": "role"},
+            {**OF_ROLES, "max_rows": 14, "unique": ["role"]},
             {**NAMED, "role": {**ROLE, "count": 14}},
             "make 16,383 forms of it, and 10,000 are the most: lower",
         ),
