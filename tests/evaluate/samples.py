@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.evaluate.tables import ComparedColumn, ComparedTable
+from dpwgan.evaluate.tables import ComparedColumn, ComparedTable, read_compared
+from dpwgan.table.specs import parse_specs
 
 Row = list[str]
 
@@ -60,6 +61,11 @@ def write_rows(path: Path, rows: list[Row], *, header: list[str] | None = None) 
         writer.writerow(list(SPECS) if header is None else header)
         writer.writerows(rows)
     return path
+
+
+def read_rows(path: Path, rows: list[Row], specs: dict[str, Any] = SPECS, **more: Any) -> ComparedTable:
+    """Writes a table as CSV, and reads it for comparison by its specs."""
+    return read_compared(write_rows(path, rows, header=list(specs)), parse_specs(specs, sha256=""), **more)
 
 
 def make_categorical(cells: Any, sizes: list[int]) -> ComparedTable:

@@ -11,28 +11,22 @@ import pytest
 from scipy.stats import binomtest
 
 from dpwgan.evaluate import nist2018
-from dpwgan.evaluate.tables import ComparedTable, read_compared
-from dpwgan.table.specs import parse_specs
+from dpwgan.evaluate.tables import ComparedTable
 from tests.evaluate import brute_force
-from tests.evaluate.samples import SPECS, Row, draw_categorical, draw_rows, is_close, make_categorical, write_rows
+from tests.evaluate.samples import SPECS, Row, draw_categorical, draw_rows, is_close, make_categorical, read_rows
 
-SCHEMA = parse_specs(SPECS, sha256="")
 SCORED = {name: spec for name, spec in SPECS.items() if "derived" not in spec}
 
 
 def read_pair(folder: Path, seed: int, *, cities: int = 5) -> tuple[list[Row], list[Row], ComparedTable, ComparedTable]:
     real = draw_rows(seed, rows=60 + 7 * seed)
     synthetic = draw_rows(1000 + seed, rows=50 + 5 * seed, cities=cities)
-    tables = [
-        read_compared(write_rows(folder / f"{name}.csv", rows), SCHEMA)
-        for name, rows in (("real", real), ("synthetic", synthetic))
-    ]
-    return [row[:-1] for row in real], [row[:-1] for row in synthetic], tables[0], tables[1]
+    tables = (read_rows(folder / "a.csv", rows) for rows in (real, synthetic))
+    return [row[:-1] for row in real], [row[:-1] for row in synthetic], *tables
 
 
-def read_cities(folder: Path, rows: list[Row], *, name: str = "a") -> ComparedTable:
-    specs = {column: SPECS[column] for column in ("SEX", "CITY", "INCWAGE")}
-    return read_compared(write_rows(folder / f"{name}.csv", rows, header=list(specs)), parse_specs(specs, sha256=""))
+def read_cities(folder: Path, rows: list[Row]) -> ComparedTable:
+    return read_rows(folder / "a.csv", rows, {column: SPECS[column] for column in ("SEX", "CITY", "INCWAGE")})
 
 
 def find_roles(table: ComparedTable) -> nist2018.Roles:
@@ -111,7 +105,7 @@ def test_gini_index_equals_a_hand_worked_case_when_wages_are_known():
 def test_gini_and_pay_gap_loses_a_city_when_the_synthetic_table_has_not_it(tmp_path):
     # Two cities, one of them missing: both root mean squares are sqrt(1/2).
     rows = [["1", "0", "500"], ["2", "0", "100"], ["1", "1", "100"], ["2", "1", "500"]]
-    real, one = read_cities(tmp_path, rows, name="real"), read_cities(tmp_path, rows[:2], name="one")
+    real, one = read_cities(tmp_path, rows), read_cities(tmp_path, rows[:2])
     roles = find_roles(real)
     assert is_close(nist2018.score_gini_and_pay_gap(real, one, roles), 1e6 * math.sqrt(0.5))
     # With the sexes' wages swapped the ranks are swapped too: the second half is lost, the first stays.
@@ -147,9 +141,7 @@ def test_roles_take_the_first_two_available_cells_when_the_sexes_are_not_coded_1
         "CITY": SPECS["CITY"],
         "pay": SPECS["age"],
     }
-    table = read_compared(
-        write_rows(tmp_path / "a.csv", [["f", "1", "3"]], header=list(specs)), parse_specs(specs, sha256="")
-    )
+    table = read_rows(tmp_path / "a.csv", [["f", "1", "3"]], specs)
     roles = nist2018.find_roles(table, sex="sex", city="CITY", wage="pay")
     assert roles is not None
     assert (roles.first_sex, roles.second_sex) == (0, 1)

@@ -12,20 +12,19 @@ from dpwgan.errors import DataError
 from dpwgan.evaluate import tables
 from dpwgan.evaluate.tables import ComparedTable, discover_schema, read_compared, read_tables
 from dpwgan.table.specs import parse_specs
-from tests.evaluate.samples import SPECS, draw_rows, write_rows
+from tests.evaluate.samples import SPECS, draw_rows, read_rows, write_rows
 
 SCHEMA = parse_specs(SPECS, sha256="")
 
 
 def read_one(folder: Path, spec: dict[str, Any], cells: list[str], **more: Any) -> ComparedTable:
-    schema = parse_specs({"x": spec, "other": {"type": "enum", "count": 1}}, sha256="")
-    path = write_rows(folder / "one.csv", [[cell, "0"] for cell in cells], header=["x", "other"])
-    return read_compared(path, schema, **more)
+    specs = {"x": spec, "other": {"type": "enum", "count": 1}}
+    return read_rows(folder / "one.csv", [[cell, "0"] for cell in cells], specs, **more)
 
 
 def test_table_holds_cells_numbers_and_kinds_when_it_is_read(tmp_path):
     rows = draw_rows(1, rows=40)
-    table = read_compared(write_rows(tmp_path / "a.csv", rows), SCHEMA)
+    table = read_rows(tmp_path / "a.csv", rows)
     assert table.names == ("SEX", "CITY", "INCWAGE", "job", "age", "weight", "flat")
     kinds = " ".join(column.kind for column in table.columns)
     assert kinds == "categorical categorical number_or_missing categorical number number_or_missing categorical"
@@ -46,7 +45,7 @@ def test_table_holds_cells_numbers_and_kinds_when_it_is_read(tmp_path):
 
 def test_table_is_the_same_when_the_columns_come_in_another_order_and_packed(tmp_path):
     rows = draw_rows(2, rows=30)
-    table = read_compared(write_rows(tmp_path / "a.csv", rows), SCHEMA)
+    table = read_rows(tmp_path / "a.csv", rows)
     order = [3, 0, 7, 5, 1, 2, 6, 4]
     header = [list(SPECS)[place] for place in order]
     turned = write_rows(tmp_path / "b.csv", [[row[place] for place in order] for row in rows], header=header)
@@ -89,7 +88,7 @@ def test_real_table_is_refused_without_its_cell_when_a_cell_is_illegal(tmp_path)
     rows = draw_rows(1, rows=20)
     rows[3][3] = "SECRET"
     with pytest.raises(DataError, match="column 'job': 1 row with a cell that is not one of its legal cells") as caught:
-        read_compared(write_rows(tmp_path / "a.csv", rows), SCHEMA)
+        read_rows(tmp_path / "a.csv", rows)
     assert "SECRET" not in str(caught.value)
 
 
@@ -106,12 +105,12 @@ def test_real_table_is_refused_without_its_cell_when_a_cell_is_illegal(tmp_path)
 )
 def test_synthetic_rows_are_counted_and_left_out_when_a_cell_is_illegal(tmp_path, column, cell, rule):
     rows = draw_rows(1, rows=20)
-    legal = read_compared(write_rows(tmp_path / "a.csv", rows), SCHEMA)
+    legal = read_rows(tmp_path / "a.csv", rows)
     for place in (2, 5):
         rows[place][column] = cell
         if column == 4:
             rows[place][7] = "0"
-    table = read_compared(write_rows(tmp_path / "b.csv", rows), SCHEMA, illegal="leave out")
+    table = read_rows(tmp_path / "b.csv", rows, illegal="leave out")
     name = list(SPECS)[column]
     assert (name, rule, 2) in table.broken
     kept = column == 7  # a derived cell is counted, and its row stays
@@ -125,7 +124,7 @@ def test_table_is_refused_when_no_row_is_legal(tmp_path):
     for row in rows:
         row[3] = "d"
     with pytest.raises(DataError, match="has no row whose cells are all legal"):
-        read_compared(write_rows(tmp_path / "a.csv", rows), SCHEMA, illegal="leave out")
+        read_rows(tmp_path / "a.csv", rows, illegal="leave out")
 
 
 def test_real_cells_follow_the_specs_own_rule_when_they_are_outside_the_domain(tmp_path):
@@ -159,7 +158,7 @@ def test_domain_is_taken_from_the_real_table_when_the_specs_leave_it_to_the_data
 
 
 def test_table_shows_no_row_when_it_is_printed(tmp_path):
-    table = read_compared(write_rows(tmp_path / "a.csv", draw_rows(1, rows=20)), SCHEMA)
+    table = read_rows(tmp_path / "a.csv", draw_rows(1, rows=20))
     assert "array" not in repr(table)
 
 
