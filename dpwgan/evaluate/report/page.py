@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import jinja2
@@ -80,8 +80,6 @@ def render_report(
     own = {
         "style": Markup(style),
         "style_digest": base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
-        "real_file": PurePath(real.path).name,
-        "synthetic_file": PurePath(synthetic.path).name,
         "marks": {name: figures.draw_mark_alone(name) for name in TABLES},
         "headlines": [view for line in HEADLINES if (view := show_headline(*line, scores=document["scores"]))],
         "claim_kind": judge_claim(document["claim"], matches=document["claim_matches"]),

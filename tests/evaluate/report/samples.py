@@ -30,7 +30,7 @@ def make_tables(*, columns: int = 8, rows: int = 400, hostile: bool = False, see
     rng = np.random.default_rng(seed)
     described = tuple(_describe(place, hostile=hostile) for place in range(columns))
     tables = []
-    for name, blur in (("real", 0.0), ("synthetic", 0.25)):
+    for blur in (0.0, 0.25):
         cells = np.empty((rows, columns), dtype=np.int32)
         common = rng.random(rows)
         for place, column in enumerate(described):
@@ -38,9 +38,7 @@ def make_tables(*, columns: int = 8, rows: int = 400, hostile: bool = False, see
             mixed = np.where(rng.random(rows) < 0.5 + blur, own, common)
             cells[:, place] = np.minimum(column.cells - 1, (mixed**2 * column.cells).astype(np.int32))
         tables.append(
-            ComparedTable(
-                columns=described, cells=cells, numbers=cells.astype(np.float64), path=f"/secret/place/{name}.csv"
-            )
+            ComparedTable(columns=described, cells=cells, numbers=cells.astype(np.float64), path="/secret/place.csv")
         )
     return tables
 
@@ -116,8 +114,8 @@ def make_document(real: ComparedTable, synthetic: ComparedTable) -> dict[str, An
         }
         for place, column in enumerate(real.columns)
     ]
-    whole = {"rows": real.rows, "compared": real.rows, "sampled": False, "columns": count}
-    drawn = {"rows": 2 * synthetic.rows, "compared": synthetic.rows, "sampled": True}
+    whole = {"file": "real.csv", "rows": real.rows, "compared": real.rows, "sampled": False, "columns": count}
+    drawn = {"file": "synthetic.csv", "rows": 2 * synthetic.rows, "compared": synthetic.rows, "sampled": True}
     regression = {"inputs": names[:2], "coefficients": 9, "overlap": 0.25}
     return {
         "notice": NOTICE,
