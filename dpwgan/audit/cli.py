@@ -1,8 +1,4 @@
-"""The command `dpwgan audit`: what a table or a method gives away, measured. NOT private.
-
-Privacy: everything it writes holds statistics of the real rows that no epsilon covers, and says so. It runs apart from
-  the job that makes a release, writes nowhere but where it is told to, and its messages on stderr hold no cell.
-"""
+"""The command `dpwgan audit`: what a table or a method gives away, measured. NOT private, as `dpwgan.evaluate.cli`."""
 
 from dpwgan.app.commands import Program
 from dpwgan.audit import attack_command, ex_post_command

@@ -4,10 +4,11 @@ Each bound is right with the stated confidence if the mechanism is what it claim
 (epsilon, delta)-DP gives a bound above its epsilon with `failure_probability` at most.
 """
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special, stats
@@ -170,17 +171,15 @@ def epsilon_of_signals(signals: Sequence[Signal], *, delta: float) -> float:
         "use_connect_dots": False,
         "value_discretization_interval": min(_MOST_INTERVAL, max(_LEAST_INTERVAL, interval)),
     }
-    total = None
-    for one in [*map(_weaken, sampled), Signal(whole, 1.0, 1)]:
-        if one.strength <= 1e-6:
-            continue
+
+    def compose(one: Signal) -> Any:
         part = privacy_loss_distribution.from_gaussian_mechanism(
             1 / one.strength, sampling_prob=one.sampling_probability, **shared
         )
-        part = part.self_compose(one.times) if one.times > 1 else part
-        total = part if total is None else total.compose(part)
-    if total is None:
-        return 0.0
+        return part.self_compose(one.times) if one.times > 1 else part
+
+    heard = (one for one in (*map(_weaken, sampled), Signal(whole, 1.0, 1)) if one.strength > 1e-6)
+    total = functools.reduce(lambda first, second: first.compose(second), map(compose, heard))
     return float(min(MOST_EPSILON, max(0.0, total.get_epsilon_for_delta(delta))))
 
 

@@ -9,7 +9,7 @@ handed the rows that are not null, and the number of rows that it was planned fo
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -27,9 +27,6 @@ from dpwgan.privacy.randomness import Streams
 from dpwgan.privacy.release import Noisy, Release
 from dpwgan.table.encoded import EncodedTable, join
 from dpwgan.table.units.units import Units
-
-MakeSource = Callable[..., NoiseSource]
-"""Makes the source of a run's noise of its streams `noise` and `batches`: `NoiseSource` itself, or a broken one."""
 
 
 def add_canaries(encoded: EncodedTable, *, canaries: int, rng: np.random.Generator, rows: int = 1) -> EncodedTable:

@@ -25,7 +25,7 @@ from dpwgan.app.fitting import fit_rows
 from dpwgan.app.planning import RunPlan
 from dpwgan.array_types import Floats
 from dpwgan.audit.canaries.lower_bound import MOST_EPSILON, Signal, bound_stddev, epsilon_of_signals
-from dpwgan.audit.canaries.watch import MakeSource, Record, Seen, choose_units, replay
+from dpwgan.audit.canaries.watch import Record, Seen, choose_units, replay
 from dpwgan.errors import AuditError
 from dpwgan.marginals.one_way.one_ways import LOOK
 from dpwgan.privacy.events import PoissonGaussian
@@ -82,7 +82,7 @@ def audit_releases(
     canary: int,
     failure_probability: float = 0.05,
     seed: int | None = None,
-    make_source: MakeSource = NoiseSource,
+    make_source: type[NoiseSource] = NoiseSource,
     units: Units | None = None,
 ) -> WhiteBoxBound:
     """Fits once with the canary, replays the run with it null, and bounds epsilon from below.
