@@ -78,9 +78,7 @@ class Game:
 
     def summary(self) -> dict[str, Any]:
         """The settings, those asked for and those chosen, as JSON-able pairs."""
-        settings = {
-            key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self.settings).items()
-        }
+        settings = asdict(self.settings)
         if self.grid is not None:
             del settings["hidden_critic"], settings["hidden_generator"]
             settings["label"] = self.grid.label.column

@@ -82,15 +82,14 @@ class SmoothGenerator:
         rng: np.random.Generator,
     ) -> None:
         """Draws the first weights: smooth pictures without a prior, next to nothing with one."""
-        self.space, self._prior = space, prior
-        self.latent = latent if prior is None else prior.latent
+        self.space, self.latent, self._prior = space, latent, prior
         shares = np.full(space.grid.classes, 1.0 / space.grid.classes) if prior is None else prior.shares
         # The network's output becomes pixels, and pixels points, each by one product.
         self._drawing = tf.constant(space.amplitudes[:, np.newaxis] * space.basis.pictures, tf.float32)
         self._looking = tf.constant(space.basis.pictures.T * space.weights, tf.float32)
         if prior is not None:
             self._locations, self._spreads, self._loadings = (tf.constant(part, tf.float32) for part in prior.weights)
-        sizes = [self.latent + space.grid.classes, *hidden, space.dimension]
+        sizes = [latent + space.grid.classes, *hidden, space.dimension]
         last = _FIRST_STDDEV / math.sqrt(sizes[-2]) if prior is None else LAST_LAYER_SCALE
         logits = tf.Variable(np.log(np.maximum(shares, 1e-6)).astype(np.float32))
         self.weights = [logits, *draw_perceptron(sizes, last=last, rng=rng)]

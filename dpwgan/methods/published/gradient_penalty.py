@@ -248,7 +248,6 @@ class ScoreClimb(Kept):
         self.averaged = [] if self._average is None else self._average.means
         """The running mean of the weights; none if it was not asked for."""
         self.variables = [*networks.generator_weights, *self._adam.variables, *self.averaged]
-        """Everything that steps change."""
         self._step = compile_step(self._trace, input_signature=[tf.TensorSpec([], tf.float32)])
 
     def __call__(self, *, learning_rate: float = 1.0) -> None:

@@ -155,7 +155,10 @@ def test_ron_dp_gan_starts_as_its_prior_when_nothing_has_been_learnt():
 @pytest.mark.slow
 def test_samplers_agree_with_the_networks_when_weights_and_draws_are_the_same():
     fitted, refined = fit_from_prior("images"), fit_from_prior("table")
-    generator = SmoothGenerator(fitted.space, latent=5, hidden=(8,), prior=fitted.prior, rng=np.random.default_rng(0))
+    prior = fitted.prior
+    generator = SmoothGenerator(
+        fitted.space, latent=prior.latent, hidden=(8,), prior=prior, rng=np.random.default_rng(0)
+    )
     for mine, theirs in zip(generator.weights, fitted.weights, strict=True):
         mine.assign(theirs)
 
