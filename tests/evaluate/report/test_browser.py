@@ -6,6 +6,7 @@ Screenshots are written to the folder named by REPORT_SCREENSHOTS, if it is set,
 import os
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -62,14 +63,15 @@ class Visit:
     complaints: list[str] = field(default_factory=list)
 
 
-def visit(browser: Any, path: Path, **settings: Any) -> Visit:
-    context = browser.new_context(**settings)
-    seen = Visit(page=context.new_page())
-    seen.page.on("request", lambda request: seen.requests.append(request.url))
-    seen.page.on("console", lambda message: seen.complaints.append(message.text))
-    seen.page.on("pageerror", lambda error: seen.complaints.append(str(error)))
-    seen.page.goto(path.as_uri(), wait_until="load")
-    return seen
+@contextmanager
+def visit(browser: Any, path: Path, **settings: Any) -> Iterator[Visit]:
+    with browser.new_context(**settings) as context:
+        seen = Visit(page=context.new_page())
+        seen.page.on("request", lambda request: seen.requests.append(request.url))
+        seen.page.on("console", lambda message: seen.complaints.append(message.text))
+        seen.page.on("pageerror", lambda error: seen.complaints.append(str(error)))
+        seen.page.goto(path.as_uri(), wait_until="load")
+        yield seen
 
 
 def keep(name: str, picture: bytes) -> None:
@@ -87,25 +89,22 @@ def scrolls_sideways(page: Any) -> bool:
 @pytest.mark.parametrize("viewport", [WIDE, PHONE], ids=["wide", "phone"])
 def test_page_opens_by_itself_and_fits_when_the_screen_is_wide_or_narrow(browser, folder, name, viewport):
     path = folder / f"{name}.html"
-    seen = visit(browser, path, viewport=viewport)
-    assert seen.requests == [path.as_uri()]
-    assert seen.complaints == []
-    assert seen.page.title() == "Evaluation of synthetic.csv (private)"
-    assert seen.page.locator("#privacy").is_visible()
-    assert seen.page.locator("article.card[id]").count() == PAGES[name]["columns"]
-    assert not scrolls_sideways(seen.page)
-    keep(f"{name}-{viewport['width']}.png", seen.page.screenshot(full_page=True))
-    seen.page.context.close()
+    with visit(browser, path, viewport=viewport) as seen:
+        assert seen.requests == [path.as_uri()]
+        assert seen.complaints == []
+        assert seen.page.title() == "Evaluation of synthetic.csv (private)"
+        assert seen.page.locator("#privacy").is_visible()
+        assert seen.page.locator("article.card[id]").count() == PAGES[name]["columns"]
+        assert not scrolls_sideways(seen.page)
+        keep(f"{name}-{viewport['width']}.png", seen.page.screenshot(full_page=True))
 
 
 def find_barriers(browser: Any, path: Path, **settings: Any) -> list[str]:
     """The rules of axe-core that a page breaks."""
     from axe_playwright_python.sync_playwright import Axe
 
-    seen = visit(browser, path, bypass_csp=True, **settings)
-    rules = [violation["id"] for violation in Axe().run(seen.page).response["violations"]]
-    seen.page.context.close()
-    return rules
+    with visit(browser, path, bypass_csp=True, **settings) as seen:
+        return [violation["id"] for violation in Axe().run(seen.page).response["violations"]]
 
 
 @pytest.mark.parametrize(
@@ -126,45 +125,41 @@ def test_axe_sees_what_must_not_be_when_a_page_is_bad(browser, folder, tmp_path)
 
 
 def test_every_link_leads_somewhere_when_followed(browser, folder):
-    seen = visit(browser, folder / "hostile.html", viewport=PHONE)
-    targets = seen.page.eval_on_selector_all("a", "links => links.map(link => link.getAttribute('href'))")
-    assert targets
-    assert all(seen.page.locator(target).count() == 1 for target in targets)
-    seen.page.context.close()
+    with visit(browser, folder / "hostile.html", viewport=PHONE) as seen:
+        targets = seen.page.eval_on_selector_all("a", "links => links.map(link => link.getAttribute('href'))")
+        assert targets
+        assert all(seen.page.locator(target).count() == 1 for target in targets)
 
 
 def test_page_is_whole_when_scripts_are_switched_off(browser, folder):
-    seen = visit(browser, folder / "plain.html", viewport=PHONE, java_script_enabled=False)
-    figures = seen.page.locator("svg.figure")
-    assert figures.count() > 20
-    assert seen.page.get_by_role("img", name="Agreement").count() == 8
-    for place in range(figures.count()):
-        box = figures.nth(place).bounding_box()
-        assert box["width"] > 200
-        assert box["height"] > 15
-    seen.page.context.close()
+    with visit(browser, folder / "plain.html", viewport=PHONE, java_script_enabled=False) as seen:
+        figures = seen.page.locator("svg.figure")
+        assert figures.count() > 20
+        assert seen.page.get_by_role("img", name="Agreement").count() == 8
+        for place in range(figures.count()):
+            box = figures.nth(place).bounding_box()
+            assert box["width"] > 200
+            assert box["height"] > 15
 
 
 def test_page_turns_dark_when_the_reader_asks_for_it(browser, folder):
     colours = {}
     for scheme in ("light", "dark"):
-        seen = visit(browser, folder / "plain.html", viewport=WIDE, color_scheme=scheme)
-        colours[scheme] = seen.page.evaluate("getComputedStyle(document.body).backgroundColor")
-        keep(f"plain-{scheme}.png", seen.page.screenshot(full_page=True))
-        seen.page.context.close()
+        with visit(browser, folder / "plain.html", viewport=WIDE, color_scheme=scheme) as seen:
+            colours[scheme] = seen.page.evaluate("getComputedStyle(document.body).backgroundColor")
+            keep(f"plain-{scheme}.png", seen.page.screenshot(full_page=True))
     assert colours == {"light": "rgb(255, 255, 255)", "dark": "rgb(18, 22, 26)"}
 
 
 def test_page_prints_in_light_colours_when_the_reader_asks_for_dark(browser, folder):
-    seen = visit(browser, folder / "plain.html", viewport=WIDE, color_scheme="dark")
-    seen.page.emulate_media(media="print")
-    assert seen.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert not seen.page.locator("nav").is_visible()
-    printed = seen.page.pdf(format="A4", prefer_css_page_size=True)
-    pages = max(int(count) for count in re.findall(rb"/Count (\d+)", printed))
-    assert 4 <= pages <= 18  # four groupings among them
-    keep("plain.pdf", printed)
-    seen.page.context.close()
+    with visit(browser, folder / "plain.html", viewport=WIDE, color_scheme="dark") as seen:
+        seen.page.emulate_media(media="print")
+        assert seen.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert not seen.page.locator("nav").is_visible()
+        printed = seen.page.pdf(format="A4", prefer_css_page_size=True)
+        pages = max(int(count) for count in re.findall(rb"/Count (\d+)", printed))
+        assert 4 <= pages <= 18  # four groupings among them
+        keep("plain.pdf", printed)
 
 
 def test_recorder_sees_what_must_not_be_when_a_page_is_bad(browser, folder, tmp_path):
@@ -176,16 +171,14 @@ def test_recorder_sees_what_must_not_be_when_a_page_is_bad(browser, folder, tmp_
     with_policy.write_text(text.replace("<main>", f"<main>{bad}"), encoding="utf-8")
     without.write_text((text[:start] + text[end:]).replace("<main>", f"<main>{bad}"), encoding="utf-8")
 
-    seen = visit(browser, without, viewport=PHONE)
-    assert len(seen.requests) == 2
-    assert "ran" in seen.complaints
-    assert seen.page.title() == "owned"
-    assert scrolls_sideways(seen.page)
-    seen.page.context.close()
+    with visit(browser, without, viewport=PHONE) as seen:
+        assert len(seen.requests) == 2
+        assert "ran" in seen.complaints
+        assert seen.page.title() == "owned"
+        assert scrolls_sideways(seen.page)
 
     # And the page's own policy would stop them even if the escaping failed.
-    seen = visit(browser, with_policy, viewport=PHONE)
-    assert seen.page.title() == "Evaluation of synthetic.csv (private)"
-    assert "ran" not in seen.complaints
-    assert len(seen.complaints) >= 2
-    seen.page.context.close()
+    with visit(browser, with_policy, viewport=PHONE) as seen:
+        assert seen.page.title() == "Evaluation of synthetic.csv (private)"
+        assert "ran" not in seen.complaints
+        assert len(seen.complaints) >= 2

@@ -52,10 +52,14 @@ def render(claim: Any = None, **settings: Any) -> str:
     return render_tables(*make_tables(**settings), claim=claim, claim_matches=None if claim is None else True)
 
 
+def find(pattern: str, text: str) -> re.Match[str]:
+    found = re.search(pattern, text, flags=re.DOTALL)
+    assert found is not None
+    return found
+
+
 def read_claim_section(text: str) -> str:
-    section = re.search(r'<section id="claim".*?</section>', text, flags=re.DOTALL)
-    assert section is not None
-    return Reader(section.group()).text
+    return Reader(find(r'<section id="claim".*?</section>', text).group()).text
 
 
 def test_page_holds_nothing_that_runs_or_reaches_out_when_names_are_hostile():
@@ -84,9 +88,8 @@ def test_page_shows_hostile_names_as_they_stand_when_they_are_short():
 def test_policy_allows_the_one_style_sheet_and_nothing_else_when_read_by_a_browser():
     text = render()
     policy = next(a["content"] for _, a in Reader(text).tags if a.get("http-equiv") == "Content-Security-Policy")
-    style = re.search(r"<style>(.*?)</style>", text, flags=re.DOTALL)
-    assert style is not None
-    digest = base64.b64encode(hashlib.sha256(style.group(1).encode()).digest()).decode()
+    style = find(r"<style>(.*?)</style>", text).group(1)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     assert str(policy).split("; ")[:2] == ["default-src 'none'", f"style-src 'sha256-{digest}'"]
 
 
@@ -107,13 +110,11 @@ def test_every_column_has_a_card_with_its_agreement_when_there_are_many():
     document = make_document(real, synthetic)
     text = render_tables(real, synthetic)
     for place, column in enumerate(document["columns"], start=1):
-        card = re.search(rf'<article class="card" id="column-{place}">.*?</article>', text, flags=re.DOTALL)
-        assert card is not None
-        assert column["name"] in card.group()
-        assert page.write_agreement(column["agreement"]) in card.group()
-        says = re.search(r'role="img" aria-label="([^"]*)"', card.group())
-        assert says is not None
-        assert "Largest difference" in html.unescape(says.group(1))
+        card = find(rf'<article class="card" id="column-{place}">.*?</article>', text).group()
+        assert column["name"] in card
+        assert page.write_agreement(column["agreement"]) in card
+        says = find(r'role="img" aria-label="([^"]*)"', card).group(1)
+        assert "Largest difference" in html.unescape(says)
 
 
 def test_card_says_that_agreement_says_little_when_one_bucket_has_nearly_all_numbers():
@@ -293,11 +294,10 @@ def test_pairs_that_changed_most_come_first_when_ranked():
 
 def test_rare_categories_are_put_together_when_there_are_too_many_for_bars():
     real, synthetic = make_tables(columns=4)
-    card = re.search(r'id="column-4">.*?</article>', render_tables(real, synthetic), flags=re.DOTALL)
-    assert card is not None
-    assert "239 others" in card.group()
+    card = find(r'id="column-4">.*?</article>', render_tables(real, synthetic)).group()
+    assert "239 others" in card
     shares = np.bincount(real.cells[:, 3], minlength=250) / real.rows
-    listed = re.findall(r">town (\d+)<title>", card.group())
+    listed = re.findall(r">town (\d+)<title>", card)
     rest = 1.0 - shares[[int(cell) for cell in listed]].sum()
     assert len(listed) == 11
-    assert f">{page.figures.percent(rest)} / " in card.group()
+    assert f">{page.figures.percent(rest)} / " in card
