@@ -21,16 +21,16 @@ SCHEMA = Schema(columns=tuple(KEPT), sha256="0" * 64)
 
 _FIT: dict[str, Any] = {"codes": 40, "fit_steps": 5}
 _CRITIC: dict[str, Any] = {"steps": 40, "expected_batch_size": 40, "hidden_critic": (16, 8)}
-_IMAGES: dict[str, Any] = {"hidden_generator": (8,), "latent": 4}
+_GENERATOR: dict[str, Any] = {"hidden_generator": (8,), "latent": 4}
 
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "dp-wgan, queries": ("dp-wgan", {"rounds": 2, **_FIT, **_CRITIC}),
-    "dp-wgan, none": ("dp-wgan", {"anchor": "none", "hidden_generator": (8,), "latent": 4, **_CRITIC}),
-    "dp-gan": ("dp-gan", {"hidden_generator": (8,), "latent": 4, **_CRITIC}),
+    "dp-wgan, none": ("dp-wgan", {"anchor": "none", **_GENERATOR, **_CRITIC}),
+    "dp-gan": ("dp-gan", {**_GENERATOR, **_CRITIC}),
     # A small discriminator and a small clip, so that the canary is clipped, and loud, in every step.
     "dp-gan, images": (
         "dp-gan",
-        {**_IMAGES, "critic_learning_rate": 0.01, "l2_clip_norm": 0.1, "steps": 20, "expected_batch_size": 40},
+        {**_GENERATOR, "critic_learning_rate": 0.01, "l2_clip_norm": 0.1, "steps": 20, "expected_batch_size": 40},
     ),
     "ron-dp-gan": ("ron-dp-gan", {"hidden_generator": (8,), **_CRITIC}),
     "query-gan": ("query-gan", {"rounds": 2, **_FIT}),
@@ -64,17 +64,15 @@ def make_units(*, rows: int) -> tuple[EncodedTable, Units]:
     return encoded, Units(np.arange(encoded.records, dtype=np.int32) // rows)
 
 
-def make_plan(
-    name: str, encoded: EncodedTable, *, epsilon: float = 1.0, delta: float = 1e-5, rows: int | None = None
-) -> RunPlan:
-    return _plan(name, encoded.records, epsilon, delta, rows)
+def make_plan(name: str, encoded: EncodedTable, *, epsilon: float = 1.0, rows: int | None = None) -> RunPlan:
+    return _plan(name, encoded.records, epsilon, rows)
 
 
 @functools.cache
-def _plan(name: str, records: int, epsilon: float, delta: float, rows: int | None) -> RunPlan:
+def _plan(name: str, records: int, epsilon: float, rows: int | None) -> RunPlan:
     method, settings = METHODS[name]
     config = SynthesisConfig(
-        epsilon=epsilon, delta=delta, method=method, settings=settings, device="cpu", accountant="moments"
+        epsilon=epsilon, delta=1e-5, method=method, settings=settings, device="cpu", accountant="moments"
     )
     schema = make_schema(SIDE, SIDE, 1) if name in OF_IMAGES else SCHEMA
     if rows is not None:

@@ -234,11 +234,6 @@ def test_epsilon_of_pairs_stays_below_the_truth_when_the_noise_of_two_steps_is_f
     assert _epsilon_of_pairs(1e6, rate=0.1, pairs=0, delta=1e-6) == 0.0
 
 
-def test_twins_are_refused_when_there_is_none_of_that_name():
-    with pytest.raises(KeyError), broken_clip("noise doubled"):
-        pass
-
-
 def test_audit_fails_when_it_did_not_see_a_line_of_the_ledger():
     lines = [
         make_release("counts", Gaussian(noise_multiplier=9.0)),
