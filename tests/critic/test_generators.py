@@ -1,7 +1,6 @@
 """Generators: heads, hard draws, and the mixture on TensorFlow."""
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 import tensorflow as tf
 
@@ -99,12 +98,8 @@ LAYOUT = GroupLayout(SIZES)
 GROUP_SPANS = lay_out_groups(["a", "b", "c", "d"], SIZES)
 
 
-def make_logits(codes: int) -> npt.NDArray[np.float32]:
-    return np.random.default_rng(1).standard_normal((codes, LAYOUT.width), dtype=np.float32)
-
-
 def test_rows_are_one_hot_and_follow_their_codes_when_drawn():
-    logits = make_logits(3)
+    logits = np.random.default_rng(1).standard_normal((3, LAYOUT.width), dtype=np.float32)
     mixture, table = Mixture(SIZES, logits), CodeTable(GROUP_SPANS, np.zeros_like(logits))
     table.put(logits)
     source = CodeSource(codes=3, width=LAYOUT.width, rng=np.random.default_rng(5))

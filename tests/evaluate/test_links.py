@@ -29,9 +29,9 @@ def read(
     return read_compared(table, parse_specs(specs, sha256=""), **more)
 
 
-def draw_panel(seed: int, *, units: int, rows: int) -> list[Row]:
+def draw_panel(*, units: int, rows: int) -> list[Row]:
     """Draws units whose pay and status hardly change from wave to wave."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(1)
     table = []
     for unit in range(units):
         pay, status = int(rng.integers(100, 900)), rng.choice(["x", "y"])
@@ -71,7 +71,7 @@ def test_linked_moments_are_ranked_and_say_the_order_themselves(tmp_path):
 
 
 def test_shuffled_twin_hangs_together_by_chance_alone(tmp_path):
-    rows = draw_panel(1, units=500, rows=5)
+    rows = draw_panel(units=500, rows=5)
     pay, status = read(tmp_path, rows).links
     assert (pay.pairs, status.value) == (2000, 1.0)
     assert pay.value == pytest.approx(1.0, abs=0.01)
@@ -85,7 +85,7 @@ def test_shuffled_twin_hangs_together_by_chance_alone(tmp_path):
 
 
 def test_of_long_units_so_many_rows_are_drawn_as_the_specs_keep(tmp_path):
-    rows = draw_panel(1, units=9, rows=10)
+    rows = draw_panel(units=9, rows=10)
     unit = {"unique": ["wave"], "linked": ["pay"], "max_rows": 3}
     assert [link.pairs for link in read(tmp_path, rows, unit).links] == [18]
     assert read(tmp_path, rows, unit, seed=1).links == read(tmp_path, rows, unit, seed=1).links

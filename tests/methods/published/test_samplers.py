@@ -20,9 +20,9 @@ from tests.methods.published.test_convolutions import SHARES
 FALSE_ALARM = 1e-6
 
 
-def make_smooth(image: tuple[int, int, int] = (8, 9, 1)) -> SmoothSampler:
+def make_smooth() -> SmoothSampler:
     rng, most = np.random.default_rng(2), 6
-    space = CosineSpace(grid=make_grid(image), most=most)
+    space = CosineSpace(grid=make_grid((8, 9, 1)), most=most)
     sizes = [(7, 5), (5,), (5, space.dimension), (space.dimension,)]
     drawn = [rng.standard_normal(size).astype(np.float32) for size in sizes]
     logits = np.log(SHARES).astype(np.float32)
