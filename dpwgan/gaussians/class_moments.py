@@ -123,7 +123,7 @@ def count_classes(
     parts = [count_one_ways(table, plan, look, own) for table, own in zip(tables, blocks, strict=True)]
     if sized:
         parts.append(np.array([table.records for table in tables], np.float64))
-    return np.rint(np.concatenate(parts) if parts else np.zeros(0)).astype(np.int64)
+    return np.rint(np.concatenate(parts)).astype(np.int64)
 
 
 def read_classes(

@@ -215,12 +215,11 @@ class ProjectedGaussian:
         return groups
 
     def draw(self, records: int, *, rng: np.random.Generator) -> EncodedTable:
-        """Draws rows. Privacy: post-processing of releases; free, however often."""
+        """Draws rows, one or more. Privacy: post-processing of releases; free, however often."""
         width = self.coordinates.width + self.dimension
         most = max(1, _PIECE_BYTES // (8 * max(1, width)))
         pieces = [self.to_groups(self.draw_points(size, rng=rng)) for size in cut_sizes(records, most=most)]
-        groups = np.concatenate(pieces) if pieces else np.zeros((0, len(self.is_rank)), np.int32)
-        return self.coarsening.to_encoded(groups, rng=rng)
+        return self.coarsening.to_encoded(np.concatenate(pieces), rng=rng)
 
 
 def fit_offsets(model: ProjectedGaussian, *, rng: np.random.Generator) -> Floats:
