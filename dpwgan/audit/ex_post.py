@@ -27,12 +27,6 @@ MOST_REMOVED = 0.1
 
 NO_GUARANTEE = "ESTIMATE, NOT A GUARANTEE"
 
-QUANTITY = (
-    "expected privacy loss of a real row, in nats, as the change of the artificial rows when its nearest are gone"
-)
-
-METHOD = "k-nearest-neighbour divergence and Chebyshev's inequality with the upper semivariance"
-
 CAVEATS = (
     "It bounds an expected loss, where differential privacy bounds the largest.",
     "It is about this one table, not about the method that made it or about neighbouring tables.",
@@ -179,8 +173,10 @@ class PrivacyEstimate:
 
     mu: float
     gamma: float
-    quantity: str = QUANTITY
-    method: str = METHOD
+    quantity: str = (
+        "expected privacy loss of a real row, in nats, as the change of the artificial rows when its nearest are gone"
+    )
+    method: str = "k-nearest-neighbour divergence and Chebyshev's inequality with the upper semivariance"
     caveats: tuple[str, ...] = CAVEATS
     measured: Mapping[str, Any]
 

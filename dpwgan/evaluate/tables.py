@@ -51,7 +51,6 @@ NOTICE = "Contains private statistics, not covered by epsilon."
 MISSING = "missing"
 
 Kind = Literal["categorical", "number", "number_or_missing"]
-Illegal = Literal["refuse", "leave out"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -193,7 +192,7 @@ def read_compared(
     path: str | Path,
     schema: Schema,
     *,
-    illegal: Illegal = "refuse",
+    illegal: Literal["refuse", "leave out"] = "refuse",
     most: int | None = None,
     seed: int = 0,
 ) -> ComparedTable:

@@ -73,7 +73,6 @@ def render_report(
     environment.filters["show"] = lambda value: figures.printable(str(value), most=LONGEST_NAME)
     environment.filters["text"] = lambda value: figures.printable(str(value), most=2000)
     environment.filters["agreement"] = write_agreement
-    environment.filters["short"] = write_short
     environment.filters["count"] = lambda value: f"{int(value):,}"
     environment.filters["round_up"] = lambda value, digits: round_up(value, digits=digits)
     moments = {entry["name"]: list_moments(entry) for entry in document["numbers"]}
