@@ -202,7 +202,7 @@ def encode_run(
             schema = _release_sizes(whole, TableEncoder(schema, table.header), ledger=ledger)
         elif not ledger.charged[SIZES_LABEL]:
             ledger.charge(SIZES_LABEL)  # the chief knows whose every row is, and releases this once
-    memory = run_plan.plan_memory(config.memory)
+    memory = run_plan.plan_memory()
     LOGGER.debug("encoding the table%s", " onto the disk" if memory.on_disk else "")
     encoder = TableEncoder(schema, table.header)
     mine = table if team is None or units is not None else table.part(*team.get_rows(table.records))

@@ -58,7 +58,7 @@ def _run(config: RunConfig, schema: Schema, places: ExitStack) -> None:
     synthesizer = Synthesizer(schema, codebook=config.codebook, **vars(config.synthesis))
     table = synthesizer.find_units(table)
     run_plan = synthesizer.plan(records=table.records)
-    memory = run_plan.plan_memory(config.synthesis.memory)
+    memory = run_plan.plan_memory()
     rows, _ = config.synthesis.rows_and_reason
     columns = sum(map(schema.is_written, table.header))
     check_room(config.output, rows=table.records if rows is None else rows, columns=columns)

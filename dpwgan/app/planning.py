@@ -105,12 +105,12 @@ class RunPlan:
         linked = _TIMES_WITH_RULES * linked + rows if rules else linked
         return START_SECONDS + cells * SECONDS_A_CELL + linked * SECONDS_A_LINKED_ROW + self.plan.cost.seconds
 
-    def plan_memory(self, asked: int | None) -> "MemoryPlan":
-        """Where the rows lie if the run may use so many bytes: on disk, if they do not fit in memory with all else.
+    def plan_memory(self) -> "MemoryPlan":
+        """Where the rows lie: on disk, if they do not fit in the memory that the run may use with all else.
 
         Raises: ResourceError if all else does not fit either.
         """
-        limit, needed, on_disk = choose_limit(asked), BASE_BYTES + self.plan.cost.memory_bytes, 0
+        limit, needed, on_disk = choose_limit(self.config.memory), BASE_BYTES + self.plan.cost.memory_bytes, 0
         if needed > limit and self.plan.cost.row_bytes:
             needed -= self.plan.cost.row_bytes
             # The encoded table, and one of as many columns that a method makes of it, of groups.

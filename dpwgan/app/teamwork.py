@@ -19,10 +19,10 @@ from dpwgan.privacy.journal import Journal
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.cluster import Cluster
 from dpwgan.table.files.parts import list_parts
+from dpwgan.table.files.stream import PIECE
 from dpwgan.table.workers import LostPeerError, Team
 from dpwgan.version import __version__
 
-_PIECE = 1 << 22
 _BUDGET = ("epsilon", "delta")
 # Settings in which machines may differ without effect on the release.
 _OWN = ("threads", "device", "memory")
@@ -44,13 +44,12 @@ def gather_team(config: RunConfig, *, run_plan: RunPlan, units: int | None) -> I
         yield None
         return
     _refuse_what_cannot_be_shared(cluster, run_plan=run_plan, units=units)
-    facts = _list_facts(config, run_plan=run_plan)
+    facts = _list_facts(config.data, run_plan=run_plan)
     LOGGER.info("worker %d of %d: waiting for the others", cluster.rank, cluster.size)
     # TensorFlow takes seconds to import; a run that is refused must not pay for it.
     from dpwgan.critic.collective import TensorFlowWorkers
 
-    synthesis = config.synthesis
-    team = Team(TensorFlowWorkers(cluster, device=synthesis.device, threads=synthesis.threads))
+    team = Team(TensorFlowWorkers(cluster, device=run_plan.config.device, threads=run_plan.config.threads))
     team.agree(facts)
     try:
         yield team
@@ -123,12 +122,12 @@ def _refuse_what_cannot_be_shared(cluster: Cluster, *, run_plan: RunPlan, units:
         raise UsageError(f"TF_CONFIG names {cluster.size} workers, and the table has {count} {kind}")
 
 
-def _list_facts(config: RunConfig, *, run_plan: RunPlan) -> dict[str, bytes]:
+def _list_facts(data: str, *, run_plan: RunPlan) -> dict[str, bytes]:
     """What all workers must have in common, by the words for it.
 
     Privacy: a row that two workers took for theirs would count twice: all must have the same file, in the same order.
     """
-    synthesis = config.synthesis
+    synthesis = run_plan.config
     settings = {
         part.name: getattr(synthesis, part.name)
         for part in fields(synthesis)
@@ -146,7 +145,7 @@ def _list_facts(config: RunConfig, *, run_plan: RunPlan) -> dict[str, bytes]:
             [synthesis.checkpoint is not None, synthesis.resume]
         ).encode(),
         "the number of rows": str(run_plan.shape.records).encode(),
-        "the table": _digest(config.data),
+        "the table": _digest(data),
     }
 
 
@@ -156,7 +155,7 @@ def _digest(path: str) -> bytes:
         for part in list_parts(path) or (path,):
             with Path(part).open("rb") as file:
                 digest.update(os.fstat(file.fileno()).st_size.to_bytes(8, "big"))
-                while piece := file.read(_PIECE):
+                while piece := file.read(PIECE):
                     digest.update(piece)
     except OSError as error:
         raise InputError(f"the table cannot be read: {say_why(error)}") from None

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dpwgan.app import teamwork
-from dpwgan.app.config import RunConfig, SynthesisConfig
+from dpwgan.app.config import SynthesisConfig
 from dpwgan.app.planning import plan_run
 from dpwgan.errors import UsageError
 from dpwgan.table.cluster import Cluster
@@ -16,9 +16,8 @@ SPECS = {"sex": {"type": "enum", "values": ["f", "m"]}}
 
 def list_facts(table: Path, *, sha256: str = "0" * 64, **asked: object) -> dict[str, bytes]:
     synthesis = SynthesisConfig(**{"epsilon": 1.0, "method": "independent", **asked})
-    config = RunConfig(data=str(table), output="out.csv", specs=Path("specs.json"), synthesis=synthesis)
     run_plan = plan_run(parse_specs(SPECS, sha256=sha256), records=4, config=synthesis)
-    return teamwork._list_facts(config, run_plan=run_plan)
+    return teamwork._list_facts(str(table), run_plan=run_plan)
 
 
 @pytest.mark.parametrize("rows", ["m f m m", "f m m m", "f f m f"], ids=["order", "other order", "cell"])
