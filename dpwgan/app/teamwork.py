@@ -13,6 +13,7 @@ from dpwgan.app.config import RunConfig
 from dpwgan.app.interruption import Interrupted
 from dpwgan.app.logs import LOGGER
 from dpwgan.app.planning import RunPlan
+from dpwgan.app.process import is_out_of_memory
 from dpwgan.errors import DpwganError, InputError, ResourceError, UsageError, say_why
 from dpwgan.methods.base import SharedMethod
 from dpwgan.privacy.journal import Journal
@@ -163,8 +164,8 @@ def _digest(path: str) -> bytes:
 
 
 def _find_exit_code(error: BaseException) -> int:
-    if isinstance(error, DpwganError):
-        return error.exit_code
     if isinstance(error, Interrupted):
         return 128 + error.number
-    return ResourceError.exit_code if isinstance(error, MemoryError) else DpwganError.exit_code
+    if is_out_of_memory(error):
+        return ResourceError.exit_code
+    return error.exit_code if isinstance(error, DpwganError) else DpwganError.exit_code

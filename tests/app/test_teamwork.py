@@ -1,13 +1,16 @@
 """What several workers must agree on before any of them reads a row."""
 
+import signal
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from dpwgan.app import teamwork
 from dpwgan.app.config import SynthesisConfig
+from dpwgan.app.interruption import Interrupted
 from dpwgan.app.planning import plan_run
-from dpwgan.errors import UsageError
+from dpwgan.errors import DataError, UsageError
 from dpwgan.table.cluster import Cluster
 from dpwgan.table.specs import parse_specs
 
@@ -65,3 +68,20 @@ def test_a_run_is_not_shared_where_each_worker_would_release_by_itself_or_have_n
         teamwork._refuse_what_cannot_be_shared(
             cluster, run_plan=plan_run(schema, records=records, config=synthesis), units=units
         )
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (Interrupted(signal.SIGTERM), 143),
+        (DataError("a rule"), 65),
+        (MemoryError(), 75),
+        (type("ResourceExhaustedError", (Exception,), {})(), 75),  # TensorFlow's
+        (ValueError(), 70),
+    ],
+)
+def test_all_workers_have_the_exit_code_of_the_one_that_failed(error, code):
+    team = Mock()
+    with pytest.raises(type(error)):
+        teamwork.do_together(team, Mock(side_effect=error))
+    team.check_ready.assert_called_once_with(code)
