@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import polars as pl
 
-from dpwgan.app.claims.text import describe_accountant, describe_ledger, describe_rows, round_up
+from dpwgan.app.claims.text import describe_accountant, describe_ledger, describe_rows, write_bounds
 from dpwgan.errors import DataError
 
 CONFORMS_TO = "http://mlcommons.org/croissant/1.1"
@@ -103,12 +103,7 @@ def _describe_loss(document: Mapping[str, Any]) -> dict[str, Any]:
     if guarantee["delta"] > 0:
         parameters["delta"] = guarantee["delta"]
     replaced = guarantee["for_replace_one"]
-    follows = (
-        ""
-        if replaced["epsilon"] is None
-        else f" For replace-one: epsilon {round_up(replaced['epsilon'], digits=6)}, delta "
-        f"{round_up(replaced['delta'], digits=4)}."
-    )
+    follows = "" if replaced["epsilon"] is None else f" For replace-one: {write_bounds(replaced)}."
     return {
         "privacy_unit": guarantee["unit"],
         "privacy_unit_details": f"{guarantee['neighbouring_relation']['name']}: "

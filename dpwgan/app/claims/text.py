@@ -22,6 +22,11 @@ def round_up(value: float, *, digits: int) -> str:
     return f"{float(context.create_decimal_from_float(value)):.{digits}g}"
 
 
+def write_bounds(bounds: Mapping[str, Any]) -> str:
+    """Writes proved bounds on epsilon and delta, never below what was proved."""
+    return f"epsilon {round_up(bounds['epsilon'], digits=6)}, delta {round_up(bounds['delta'], digits=4)}"
+
+
 # What noise is not of whole numbers, by the event of its line in the ledger.
 _FLOATS = {
     "poisson_gaussian": "gradients",
@@ -64,8 +69,7 @@ def summarise(document: Mapping[str, Any]) -> list[str]:
         told,
         f"Protected {protected}, from everybody who sees the table, this claim or the saved model, whatever "
         "else they know, all other rows included; not from whoever runs the tool, who sees the rows.",
-        f"How strongly: epsilon {round_up(guarantee['epsilon'], digits=6)}, delta "
-        f"{round_up(guarantee['delta'], digits=4)}, neighbours {relation}, accountant "
+        f"How strongly: {write_bounds(guarantee)}, neighbours {relation}, accountant "
         f"{document['accountant']['name']}; an attack with {percent(attacker['false_alarms'])} false alarms finds at "
         f"most {percent(attacker['finds_at_most'])} of those that were there."
         + "".join(f" WARNING: {warning}." for warning in document["warnings"]),
@@ -118,11 +122,7 @@ def describe(document: Mapping[str, Any]) -> list[str]:
         relation, replace = guarantee["neighbouring_relation"], guarantee["for_replace_one"]
         lines.append(f"unit: {guarantee['unit']}; trust: {guarantee['trust_model']}; one release")
         lines.append(f"neighbours: {relation['name']}: {relation['meaning']}")
-        follows = ""
-        if replace["epsilon"] is not None:
-            follows = (
-                f"epsilon {round_up(replace['epsilon'], digits=6)}, delta {round_up(replace['delta'], digits=4)}: "
-            )
+        follows = "" if replace["epsilon"] is None else f"{write_bounds(replace)}: "
         lines.append(f"for replace-one: {follows}{replace['why']}")
         lines.append(f"attacker: his bounds are proved by {guarantee['attacker']['proof']}")
     lines += describe_book(document.get("book"))
@@ -130,8 +130,7 @@ def describe(document: Mapping[str, Any]) -> list[str]:
     lines += ["ledger:", *describe_ledger(document["ledger"])]
     public, columns, output = document["public"], document["columns"], document["output"]
     lines += [
-        f"randomness: {document['randomness']['noise_and_batches']}; seeded: "
-        f"{'yes' if document['randomness']['seeded'] else 'no'}",
+        f"randomness: {document['randomness']['noise_and_batches']}; seeded: {_show(document['randomness']['seeded'])}",
         f"floating point: {document['randomness']['floating_point']}",
         f"public: {describe_rows(public)}, used for {'; '.join(public['uses_of_records'])}; {public['other']}; "
         f"specs SHA-256 {public['specs_sha256']}",
