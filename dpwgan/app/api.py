@@ -122,8 +122,7 @@ class Synthesizer:
         public = None if config.public is None else read_public_table(config.public, self.schema, memory=config.memory)
         self._cited = Cited(codebook_sha256=sha256, public=public)
         self._fit: _Fit | None = None
-        self._dtypes: Mapping[str, Any] = {}
-        self._in_polars = False
+        self._dtypes: Mapping[str, Any] | None = {}  # none for polars
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         """Refuses to be pickled or copied. Raises: UsageError."""
@@ -160,15 +159,15 @@ class Synthesizer:
         """
         if not (isinstance(progress, bool) or callable(progress)):
             raise UsageError("progress must be a function, True or False")
-        dtypes: Mapping[str, Any] = {}
         if isinstance(frame, pl.DataFrame):
             table = replace(make_table(frames.from_polars(frame, self.schema), frame.columns), types=frame.schema)
+            dtypes = None
         else:
             table = make_table(frames.from_pandas(frame, self.schema), [*frame.columns])
             dtypes = dict(frame.dtypes)
         with show_bar() if progress is True else nullcontext(progress or ignore_progress) as callback:
             self.fit_encoded(self.encode_table(table), progress=callback)
-        self._in_polars, self._dtypes = isinstance(frame, pl.DataFrame), dtypes
+        self._dtypes = dtypes
         return self
 
     def encode_table(
@@ -261,7 +260,7 @@ class Synthesizer:
           SpecsError if the model hardly ever keeps the rules of the specs.
         """
         cells = pl.concat(self.sample_cells(rows, where=where))
-        if self._in_polars:
+        if self._dtypes is None:
             return frames.to_polars(cells, self.schema, self._require_fit().types)
         return frames.to_pandas(cells, self.schema, self._dtypes)
 
