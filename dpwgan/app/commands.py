@@ -311,12 +311,12 @@ def read_object(content: bytes, *, refusal: str) -> dict[str, Any]:
     return document
 
 
-def write_json(path: str, document: Mapping[str, Any]) -> None:
-    """Writes a document of figures of private rows, for this user alone; "-" is stdout.
+def write_json(path: str, document: Mapping[str, Any], *, private: bool = True) -> None:
+    """Writes a document; one of figures of private rows is for this user alone. "-" is stdout.
 
     Raises: OutputError, TransferError.
     """
     from dpwgan.table.files.writer import write_bytes
 
     text = json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
-    write_bytes(path, text.encode(), private=True)
+    write_bytes(path, text.encode(), private=private)

@@ -8,7 +8,6 @@ Source: in-toto Attestation Framework, Statement v1.
 import argparse
 import datetime
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from dpwgan.app.commands import Command, Program, read_object, write_json
 from dpwgan.app.logs import print_lines
 from dpwgan.errors import DataError, DpwganError, UsageError, say_count
 from dpwgan.table.files.stream import read_bytes
-from dpwgan.table.files.writer import write_bytes
 
 EPILOG = """\
 verify: \
@@ -151,8 +149,7 @@ def _export(arguments: argparse.Namespace) -> None:
         made = make_metadata(document, table=table, claim=files[1], about=facts)
     else:
         raise UsageError("--croissant needs --table TABLE: the released table lies not beside the claim")
-    text = json.dumps(made, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
-    write_bytes(arguments.output, text.encode())
+    write_json(arguments.output, made, private=False)
 
 
 def _make_statement(document: dict[str, Any], files: list[tuple[str, str | None]]) -> dict[str, Any]:
