@@ -13,6 +13,8 @@ from dpwgan.table.files.places import goes_to_stream
 _OTHER_KINDS = (".xlsx", ".xls", ".ods", ".json", ".jsonl", ".tsv", ".feather", ".arrow", ".dta", ".sav", ".zip")
 # The heading of --help.
 RUN = "run"
+# A claim lies beside its table, and a signature beside its claim, by these ends.
+CLAIM_SUFFIX, SIGNATURE_SUFFIX = ".privacy.json", ".sig"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,13 +43,13 @@ class Delivery(Settings):
         """Where the JSON claim goes: `claim`, else beside the output; None for a stream without a path."""
         if self.claim not in (None, "-"):
             return Path(str(self.claim))
-        return None if goes_to_stream(self.output) else Path(self.output + ".privacy.json")
+        return None if goes_to_stream(self.output) else Path(self.output + CLAIM_SUFFIX)
 
     @property
     def signature_path(self) -> Path | None:
         """Where the claim's signature goes, if there is a key and a claim that is a file."""
         path = self.claim_path
-        return None if self.sign is None or path is None else path.with_name(path.name + ".sig")
+        return None if self.sign is None or path is None else path.with_name(path.name + SIGNATURE_SUFFIX)
 
     def list_targets(self) -> list[tuple[str, Path]]:
         """The outputs, by name, and where they go."""

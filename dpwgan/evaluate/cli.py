@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dpwgan.app.commands import Command, read_object, run_job, write_json
+from dpwgan.app.delivery import CLAIM_SUFFIX
 from dpwgan.app.logs import LOGGER, print_lines
 from dpwgan.errors import DataError, UsageError
 from dpwgan.evaluate.tables import NOTICE, ComparedTable, TableSet, digest_file, read_compared, read_tables
@@ -40,7 +41,6 @@ docs/evaluation.md says how to read them. The same seed gives the same scores.
 {EXIT_CODES}"""
 
 ROWS = 200_000
-CLAIM_SUFFIX = ".privacy.json"
 ROLES = {"sex": "SEX", "city": "CITY", "wage": "INCWAGE"}
 """Roles of columns in the third NIST score, and who plays them in the 1940 census."""
 

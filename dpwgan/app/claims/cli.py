@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dpwgan.app.commands import Command, Program, read_object, write_json
+from dpwgan.app.delivery import CLAIM_SUFFIX, SIGNATURE_SUFFIX
 from dpwgan.app.logs import print_lines
 from dpwgan.errors import DataError, DpwganError, UsageError, say_count
 from dpwgan.table.files.stream import read_bytes
@@ -55,13 +56,13 @@ def _add_verify(parser: argparse.ArgumentParser) -> None:
 
 def _verify(arguments: argparse.Namespace) -> None:
     from dpwgan.app.claim import Claim
-    from dpwgan.app.claims.signature import SUFFIX, find_fault
+    from dpwgan.app.claims.signature import find_fault
     from dpwgan.app.claims.verification import check_rows, check_table, find_faults, say_again
 
     content, document = _load_document(arguments.claim)
     faults: list[str] = []
     if arguments.key is not None:
-        fault = find_fault(content, signature_path=arguments.claim + SUFFIX, key_path=arguments.key)
+        fault = find_fault(content, signature_path=arguments.claim + SIGNATURE_SUFFIX, key_path=arguments.key)
         faults += [] if fault is None else [fault]
     try:
         claim = Claim(document=document)
@@ -115,7 +116,7 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
 
 
 def _check_export(arguments: argparse.Namespace) -> None:
-    beside = arguments.claim.removesuffix(".privacy.json")
+    beside = arguments.claim.removesuffix(CLAIM_SUFFIX)
     if arguments.table is None and beside != arguments.claim and Path(beside).is_file():
         arguments.table = beside  # which is read, so that --output does not write over it
     if arguments.date is not None:
@@ -123,7 +124,7 @@ def _check_export(arguments: argparse.Namespace) -> None:
             arguments.date = datetime.date.fromisoformat(arguments.date).isoformat()
         except ValueError:
             raise UsageError("--date must be a day, as 2026-01-31") from None
-    if arguments.form == "in-toto" and arguments.table is None and not arguments.claim.endswith(".privacy.json"):
+    if arguments.form == "in-toto" and arguments.table is None and not arguments.claim.endswith(CLAIM_SUFFIX):
         raise UsageError("--in-toto needs --table TABLE: the claim is not called TABLE.privacy.json")
     missing = [fact for fact in _REGISTRY if not getattr(arguments, fact)]
     if arguments.form == "registry" and missing:
@@ -135,7 +136,7 @@ def _export(arguments: argparse.Namespace) -> None:
     from dpwgan.app.claims.verification import check_table
 
     content, document = read_claim_file(arguments.claim)
-    table = arguments.table or arguments.claim.removesuffix(".privacy.json")
+    table = arguments.table or arguments.claim.removesuffix(CLAIM_SUFFIX)
     if arguments.table is not None and (fault := check_table(document, table)) is not None:
         raise DataError(fault)
     facts = {key: getattr(arguments, key) for key in (*_FACTS, "date") if getattr(arguments, key)}

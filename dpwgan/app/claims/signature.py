@@ -13,7 +13,6 @@ from dpwgan.table.files.stream import read_bytes
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-SUFFIX = ".sig"
 _LONGEST_KEY = 1 << 14
 
 
