@@ -120,8 +120,6 @@ PRESETS: Mapping[str, Preset] = {"uclanesl-2019": Preset("dp-wgan", uclanesl_201
 class SynthesisConfig(Settings):
     """What to synthesise and at what price: everything about a run but the files it reads and writes.
 
-    `checkpoint` is a folder that keeps what was released and charged; with `resume` the run that it holds goes on.
-    `book` is a file that holds the budget of all releases from the table.
     Privacy: no field may be chosen by looking at rows.
     `settings` holds only what was asked for; what is missing is the method's own choice from the public shape.
     Raises: UsageError for a value that cannot be acted on.
@@ -230,11 +228,10 @@ class SynthesisConfig(Settings):
             raise UsageError(f"the preset {self.preset} is for the method {PRESETS[self.preset].method}")
         if not isinstance(self.settings, Mapping):
             raise UsageError("settings must be a mapping: the training settings by name")
+        known = declared(METHODS[self.method].settings)
         for key in self.settings:
             if key not in TRAINING_OPTIONS:
                 raise UsageError(f"there is no training setting {key}{suggest(str(key), TRAINING_OPTIONS)}")
-        known = declared(METHODS[self.method].settings)
-        for key in self.settings:
             if key not in known:
                 raise UsageError(f"the method {self.method} has no setting {TRAINING_OPTIONS[key].name}")
         check_values(self.settings, known)

@@ -176,17 +176,17 @@ def write(synthesizer: Synthesizer, claim: Claim, *, config: Delivery) -> None:
 
     Raises: OutputError, TransferError; whatever sampling raises. No table appears then, and no model.
     """
-    claim = final = claim.for_output_with(where=config.where)
+    claim = claim.for_output_with(where=config.where)
     goes_to_file, undo = not goes_to_stream(config.output), ExitStack()
 
     def make_claim(written: WrittenTable) -> bytes:
         """Called when the table is complete and not to be seen yet: what can still fail has to fail here."""
-        nonlocal final
-        final = claim.for_output_with(sha256=written.sha256)
+        nonlocal claim
+        claim = claim.for_output_with(sha256=written.sha256)
         synthesizer.note_output(written.sha256)
         if config.claim == "-":
-            print_out(final.to_text())
-        content = final.to_json().encode()
+            print_out(claim.to_text())
+        content = claim.to_json().encode()
         if config.sign is not None and config.signature_path is not None:
             write_bytes(config.signature_path, read_key(config.sign).sign(content))
             undo.callback(config.signature_path.unlink, missing_ok=True)
@@ -203,7 +203,7 @@ def write(synthesizer: Synthesizer, claim: Claim, *, config: Delivery) -> None:
             make_claim(write_table(config.output, chunks, **synthesizer.form))
         complete()
         undo.pop_all()
-    say(final, printed=config.claim == "-", voice=config.voice)
+    say(claim, printed=config.claim == "-", voice=config.voice)
 
 
 @contextmanager
