@@ -16,10 +16,9 @@ from dpwgan.app.api import Synthesizer
 from dpwgan.app.checkpoint import JOURNAL_FILE, Checkpoint, open_checkpoint
 from dpwgan.array_types import Arrays
 from dpwgan.errors import InputError, OutputError, PrivacyError, TransferError, UsageError
-from dpwgan.privacy.accountants.moments import MOMENTS
-from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import Event, Gaussian
 from dpwgan.privacy.ledger import LOST, Ledger
+from tests import ledgers
 from tests.ledgers import make_release
 from tests.lives import ASKED, QUERIES, SPECS, Killed, die, live, make_frame, read_journal
 
@@ -36,14 +35,7 @@ def resume(folder: Path, **facts: Any) -> Checkpoint:
 
 
 def open_ledger(journal: Checkpoint, *, event: Event = EVENT, count: int = 5) -> Ledger:
-    ledger = Ledger(
-        Budget(epsilon=1.0, delta=1e-5),
-        accountant=MOMENTS,
-        neighboring_relation=NeighboringRelation.ZERO_OUT,
-        journal=journal,
-    )
-    ledger.reserve(make_release("counts", event, count, mechanism="Gaussian noise"))
-    return ledger
+    return ledgers.open_ledger([make_release("counts", event, count)], journal=journal)
 
 
 def note_act(name: str, **charges: int) -> dict[str, Any]:

@@ -42,7 +42,9 @@ def read_rows(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(text.splitlines()))
 
 
-def check_rows(rows: list[dict[str, str]], *, count: int) -> None:
+def check_rows(text: str, *, count: int) -> None:
+    """Makes sure that a table is a legal one of as many rows."""
+    rows = read_rows(text)
     assert len(rows) == count
     for row in rows:
         assert list(row) == HEADER.split(",")
@@ -58,7 +60,7 @@ def check_rows(rows: list[dict[str, str]], *, count: int) -> None:
 def test_run_writes_legal_rows_and_a_valid_claim_when_all_is_well(run, tmp_path, epsilon, neighbours):
     arguments = ("data.csv", "out.csv", "specs.json", str(epsilon), "--neighbours", neighbours, *FAST)
     assert run(*arguments) == 0
-    check_rows(read_rows((tmp_path / "out.csv").read_text()), count=60)
+    check_rows((tmp_path / "out.csv").read_text(), count=60)
     document = read_claim(tmp_path / "out.csv.privacy.json").document
     assert document["budget"]["epsilon_asked"] == epsilon
     assert document["guarantee"]["epsilon"] <= epsilon
@@ -167,7 +169,7 @@ def test_saved_model_gives_more_rows_under_the_same_claim_when_loaded(run, tmp_p
     assert run("data.csv", "out.csv", "specs.json", "1.0", "--save-model", "model", *FAST) == 0
     (tmp_path / "data.csv").unlink()
     assert run("--from-model", "model", "more.csv.gz", "--rows", "500") == 0
-    check_rows(read_rows(gzip.decompress((tmp_path / "more.csv.gz").read_bytes()).decode()), count=500)
+    check_rows(gzip.decompress((tmp_path / "more.csv.gz").read_bytes()).decode(), count=500)
     assert run("--from-model", "model", "endless.csv", "--rows", str(10**15)) == 73
     first = read_claim(tmp_path / "out.csv.privacy.json").document
     more = read_claim(tmp_path / "more.csv.gz.privacy.json").document
@@ -194,7 +196,7 @@ def test_saved_model_holds_no_row_and_no_pickle_when_looked_into(run, tmp_path):
     assert sum(path.stat().st_size for path in files) < 200_000
 
 
-def test_text_of_the_table_is_let_go_of_when_training_begins(run, monkeypatch, capfd):
+def test_text_of_the_table_is_let_go_of_when_training_begins(run, monkeypatch):
     texts: list[Any] = []
     held: list[bool] = []
     open_table, fit = pipeline.open_table, DpWgan.fit
@@ -274,7 +276,7 @@ def test_run_says_that_the_claim_is_kept_nowhere_when_the_table_goes_to_stdout(r
     assert "warning: the claim 'claim.json' will be replaced: if its table was given away" in capfd.readouterr().err
 
 
-def test_claim_is_signed_when_there_is_a_key(run, tmp_path, capfd):
+def test_claim_is_signed_when_there_is_a_key(run, tmp_path):
     public = write_keys(tmp_path)
     words = ("data.csv", "out.csv", "specs.json", "1.0", "--method", "independent", "--sign", "key.pem")
     assert run(*words, "--save-model", "model") == 0
@@ -368,7 +370,7 @@ def test_codebook_gives_the_list_and_is_cited_when_the_specs_ask(run, tmp_path):
     assert document["columns"]["domains_from_codebook"] == ["member"]
     digest = hashlib.sha256((tmp_path / "codes.cbk").read_bytes()).hexdigest()
     assert document["public"]["codebook_sha256"] == digest
-    check_rows(read_rows((tmp_path / "out.csv").read_text()), count=60)
+    check_rows((tmp_path / "out.csv").read_text(), count=60)
 
 
 def test_nothing_computed_from_rows_is_logged_when_verbose(run, tmp_path, capfd):

@@ -1,6 +1,5 @@
 """Several workers: threads with the pipeline in each for what they say to each other, processes for how they end."""
 
-import csv
 import json
 import signal
 import subprocess
@@ -19,6 +18,7 @@ from dpwgan.privacy.ledger import LOST
 from dpwgan.privacy.poisson import sample_poisson_rows
 from dpwgan.privacy.unit import Unit
 from tests.end_to_end.bad_inputs import HEADER, ROWS, SPECS, inside, write_good, write_paid
+from tests.end_to_end.test_runs import check_rows
 from tests.ports import find_ports
 from tests.programs import RUN, begin_book, list_names, list_variables, read_claim
 from tests.teams import make_config, run_threads
@@ -66,9 +66,7 @@ def cut_into_parts(path: Path, *, rows: int) -> None:
     ("method", "size", "rows_of_each", "rows_of_part"),
     [("query-gan", 3, 0, 0), ("independent", 2, 0, 17), ("query-gan", 2, 5, 25)],
 )
-def test_table_is_the_same_to_the_byte_when_workers_only_count(
-    tmp_path, monkeypatch, method, size, rows_of_each, rows_of_part
-):
+def test_table_is_the_same_to_the_byte_when_workers_only_count(tmp_path, method, size, rows_of_each, rows_of_part):
     if rows_of_each:
         name_people(tmp_path, rows_of_each)
     asked: dict[str, Any] = {"method": method, "settings": METHODS[method], "seed": 1}
@@ -143,7 +141,7 @@ def test_claim_is_the_same_when_workers_share_the_critic_steps(tmp_path, monkeyp
         assert shared[part] == claim[part]
 
 
-def test_all_exit_alike_when_one_share_breaks_the_specs(tmp_path, monkeypatch):
+def test_all_exit_alike_when_one_share_breaks_the_specs(tmp_path):
     (tmp_path / "data.csv").write_text("\n".join((HEADER, *ROWS[:-1], "mauve,1,1.0,0")) + "\n")
     before = list_names(tmp_path)
     ends = run_threads(tmp_path, 3, method="independent")
@@ -153,13 +151,13 @@ def test_all_exit_alike_when_one_share_breaks_the_specs(tmp_path, monkeypatch):
     assert list_names(tmp_path) == before
 
 
-def test_all_refuse_when_workers_were_told_different_budgets(tmp_path, monkeypatch):
+def test_all_refuse_when_workers_were_told_different_budgets(tmp_path):
     ends = run_threads(tmp_path, 2, method="independent", epsilons=[1.0, 2.0])
     assert {str(end) for end in ends} == {"the workers do not agree on the budget: give all of them the same"}
     assert [end.exit_code for end in ends] == [2, 2]
 
 
-def test_all_refuse_when_workers_have_different_codebooks(tmp_path, monkeypatch):
+def test_all_refuse_when_workers_have_different_codebooks(tmp_path):
     specs = json.loads((tmp_path / "specs.json").read_text())
     (tmp_path / "specs.json").write_text(json.dumps({**specs, "member": {"type": "enum", "domain_from": "codebook"}}))
     codebooks = [tmp_path / "two.cbk", tmp_path / "three.cbk"]
@@ -309,7 +307,4 @@ def test_the_others_stop_and_the_run_goes_on_and_counts_lost_steps_when_a_proces
     assert line["details"][LOST] in (steps // 50, 2 * steps // 50)
     assert 3.6 < claim["guarantee"]["epsilon"] <= 4.0
     assert not list(tmp_path.glob(".out.csv.*"))
-    with (tmp_path / "out.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == len(ROWS)
-    assert {row["colour"] for row in rows} <= set(SPECS["colour"]["values"])
+    check_rows((tmp_path / "out.csv").read_text(), count=len(ROWS))

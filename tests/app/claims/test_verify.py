@@ -27,38 +27,20 @@ from dpwgan.privacy.events import (
     StableSelection,
     discrete_gaussian,
 )
-from dpwgan.privacy.ledger import NOT_ASKED, Ledger
+from dpwgan.privacy.ledger import NOT_ASKED
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.unit import ONE_ROW, Unit
 from tests.claims import change_part, make_claim
+from tests.ledgers import make_release, open_ledger
 
 TABLE = b"a\n" + 1000 * b"1\n"
-STEPS = Release(
-    label="critic steps",
-    event=PoissonGaussian(sampling_probability=0.05, noise_multiplier=9.0),
-    times=100,
-    mechanism="Poisson-sampled Gaussian",
-    sensitivity=0.01,
-    details={"expected_batch_size": 50},
+STEPS = make_release(
+    "critic steps", PoissonGaussian(sampling_probability=0.05, noise_multiplier=9.0), 100, expected_batch_size=50
 )
-COUNTS = Release(
-    label="counts",
-    event=discrete_gaussian(noise_multiplier=40.0, cells=4),
-    times=1,
-    mechanism="discrete Gaussian noise",
-    sensitivity=2.0,
-)
-CHOICES = Release(
-    label="choices", event=ExponentialSelection(epsilon=0.01), times=5, mechanism="exponential", sensitivity=1.0
-)
-CELLS = Release(
-    label="cells of SEA",
-    event=StableSelection(epsilon=0.05, delta=1e-7),
-    times=1,
-    mechanism="stable selection",
-    sensitivity=1.0,
-)
-NOISE = Release(label="sums", event=Laplace(epsilon=0.2), times=2, mechanism="Laplace noise", sensitivity=1.0)
+COUNTS = make_release("counts", discrete_gaussian(noise_multiplier=40.0, cells=4), sensitivity=2.0)
+CHOICES = make_release("choices", ExponentialSelection(epsilon=0.01), 5)
+CELLS = make_release("cells of SEA", StableSelection(epsilon=0.05, delta=1e-7))
+NOISE = make_release("sums", Laplace(epsilon=0.2), 2)
 
 
 def claim_of(
@@ -71,9 +53,8 @@ def claim_of(
 ) -> dict[str, Any]:
     """A claim whose every number is that of a ledger."""
     asked = Budget(epsilon=3.0, delta=delta)
-    ledger = Ledger(asked, accountant=accountant, neighboring_relation=relation, unit=unit)
+    ledger = open_ledger(releases, budget=asked, accountant=accountant, relation=relation, unit=unit)
     for release in releases:
-        ledger.reserve(release)
         ledger.charge(release.label, release.times)
     about = {"name": accountant.name, "version": accountant.version, "rule": "auto", "reason": "least noise"}
     claim = make_claim(

@@ -50,7 +50,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_files_that_rules_name_lie_beside_the_specs(tmp_path, capfd):
+def test_files_that_rules_name_lie_beside_the_specs(tmp_path):
     (tmp_path / "pairs.csv").write_text("x,y\n1,0\n1,1\n")
     rule = {"columns": ["x", "y"], "allowed_from": "pairs.csv"}
     assert judge(tmp_path, json.dumps({**GOOD, "rules": [rule]}), "x,y\n1,1\n") == 0
