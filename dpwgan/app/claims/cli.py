@@ -8,6 +8,7 @@ Source: in-toto Attestation Framework, Statement v1.
 import argparse
 import datetime
 import hashlib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -120,8 +121,9 @@ def _check_export(arguments: argparse.Namespace) -> None:
     if arguments.table is None and beside != arguments.claim and Path(beside).is_file():
         arguments.table = beside  # which is read, so that --output does not write over it
     if arguments.date is not None:
+        day = re.sub(r"^(\d{4})(\d\d)(\d\d)$", r"\1-\2-\3", arguments.date)  # Python 3.10 wants the dashes
         try:
-            arguments.date = datetime.date.fromisoformat(arguments.date).isoformat()
+            arguments.date = datetime.date.fromisoformat(day).isoformat()
         except ValueError:
             raise UsageError("--date must be a day, as 2026-01-31") from None
     if arguments.form == "in-toto" and arguments.table is None and not arguments.claim.endswith(CLAIM_SUFFIX):
