@@ -187,9 +187,11 @@ def write(synthesizer: Synthesizer, claim: Claim, *, config: Delivery) -> None:
         if config.claim == "-":
             print_out(claim.to_text())
         content = claim.to_json().encode()
-        if config.sign is not None and config.signature_path is not None:
-            write_bytes(config.signature_path, read_key(config.sign).sign(content))
-            undo.callback(config.signature_path.unlink, missing_ok=True)
+        path, signature = config.claim_path, config.signature_path
+        if config.sign is not None and path is not None and signature is not None:
+            before = signature.read_bytes() if signature.is_file() else None
+            write_bytes(signature, read_key(config.sign).sign(content))
+            undo.callback(_take_back, signature, before, claim=path, signed=content)
         if goes_to_file:
             pass_point_of_no_return()
         return content
@@ -204,6 +206,17 @@ def write(synthesizer: Synthesizer, claim: Claim, *, config: Delivery) -> None:
         complete()
         undo.pop_all()
     say(claim, printed=config.claim == "-", voice=config.voice)
+
+
+def _take_back(signature: Path, before: bytes | None, *, claim: Path, signed: bytes) -> None:
+    """Puts back the signature that was there, if any, unless the claim stays: a stream's reader has seen some rows."""
+    with suppress(OSError):
+        if claim.is_file() and claim.read_bytes() == signed:
+            return
+    if before is None:
+        signature.unlink(missing_ok=True)
+    else:
+        write_bytes(signature, before)
 
 
 @contextmanager

@@ -445,13 +445,13 @@ def _give_up(
             kept.append(form)
         while rows_left:
             like = of_rows[min((rows for rows in of_rows if rows >= rows_left), default=max(of_rows))]
-            taken = _cut(np.array(like[rng.integers(len(like))]), rows_left, least=least)
-            for _ in range(_TRIES):  # what is left of a form may itself have been made in vain
-                if tuple(taken.tolist()) not in vain:
+            for turn in range(1 + _TRIES):  # what is left of a form may itself have been made in vain
+                own = np.array(like[rng.integers(len(like))])
+                taken = tuple(_cut(own, rows_left, least=least, rng=rng if turn else None).tolist())
+                if taken not in vain:
                     break
-                taken = _cut(np.array(like[rng.integers(len(like))]), rows_left, least=least, rng=rng)
-            kept.append(tuple(taken.tolist()))
-            rows_left -= int(taken.sum())
+            kept.append(taken)
+            rows_left -= sum(taken)
     return np.array(kept, np.int64).reshape(-1, units.shape[1])
 
 

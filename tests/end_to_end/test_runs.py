@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pandas as pd
 import polars as pl
@@ -20,9 +21,10 @@ import dpwgan
 from dpwgan.__main__ import main as every_command
 from dpwgan.app import pipeline
 from dpwgan.app.claim import NOT_PRIVATE, ROWS_USE, Claim, read_claim
-from dpwgan.errors import DataError, UsageError
+from dpwgan.errors import DataError, TransferError, UsageError
 from dpwgan.methods.dp_wgan import DpWgan
 from dpwgan.privacy.ledger import Ledger
+from dpwgan.table.files import writer
 from tests.end_to_end.bad_inputs import FAST, HEADER, SETTINGS, SPECS, run_inside, write_good
 from tests.keys import write_keys
 
@@ -286,6 +288,28 @@ def test_claim_is_signed_when_there_is_a_key(run, tmp_path):
         public.verify((tmp_path / f"{name}.privacy.json.sig").read_bytes(), found)
         paths = [str(tmp_path / path) for path in (f"{name}.privacy.json", name, "public.pem")]
         assert every_command(["claim", "verify", *paths[:2], "--key", paths[2]]) == 0
+
+
+def test_signature_is_that_of_the_claim_that_stays_when_a_run_breaks_off(run, tmp_path, monkeypatch):
+    def show_and_stop(pending: Any) -> None:
+        pending.shows = True
+        raise TransferError("stopped")
+
+    public = write_keys(tmp_path)
+    words = ("specs.json", "1.0", "--method", "independent", "--sign", "key.pem", "--claim", "claim.json")
+    claim, signature = tmp_path / "claim.json", tmp_path / "claim.json.sig"
+    for is_old in (False, True):
+        with monkeypatch.context() as patched:
+            patched.setattr(pipeline, "pass_point_of_no_return", Mock(side_effect=TransferError("stopped")))
+            assert run("data.csv", "out.csv", *words) == 74
+        assert claim.exists() == signature.exists() == is_old
+        assert is_old or run("data.csv", "out.csv", *words) == 0
+        public.verify(signature.read_bytes(), old := claim.read_bytes())
+    # A claim of rows that were seen stays.
+    monkeypatch.setattr(writer._HeldStream, "publish", show_and_stop)
+    assert run("data.csv", "-", *words) == 74
+    assert claim.read_bytes() != old
+    public.verify(signature.read_bytes(), claim.read_bytes())
 
 
 def test_run_is_refused_when_a_gpu_is_asked_for_and_there_is_none(run, tmp_path, monkeypatch, capfd):

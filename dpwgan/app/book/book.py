@@ -248,8 +248,7 @@ class BookAccount:
     def _append(self, make: Callable[[Book], Line]) -> Book:
         with _locked(self._path, os.O_RDWR | os.O_APPEND, own=True) as descriptor:
             book = _read(self._path, descriptor)
-            line = {**make(book), "release": self._release}
-            line = _seal({"date": _now(), **line}, before=book.seals[-1])
+            line = _seal({"date": _now(), **make(book), "release": self._release}, before=book.seals[-1])
             book.take(line)
             book.seals.append(line["seal"])
             _write(descriptor, line, shown=str(self._path))
