@@ -53,6 +53,9 @@ RELATIONS_OF_UNITS = {
     ),
 }
 
+DOMAINS = {"codebook": "domains_from_codebook", "private": "domains_paid_for", "waived": "domains_waived"}
+"""Where lists of cells may come from, and the key of the columns whose list did."""
+
 SAMPLING_USE = "the sampling probability: expected batch size over n"
 COUNTS_USE = "noisy counts as shares of n, and the choice of how many to ask for"
 DELTA_USE = "the default of delta: 1/n^2"
@@ -207,7 +210,7 @@ def build_claim(
     `rules` are those between columns, as `list_rules` gives them. `of_units`: where the specs name a unit, `units`,
     how many the table has, and `rows_read`, how many rows before some of units with too many were left out.
     `public_table` is the digest and the number of rows of the table that the fit began with.
-    `domains` maps "codebook", "private" and "waived" to the columns whose list of cells came from there.
+    `domains` are the columns whose list of cells came from each of `DOMAINS`.
     Privacy: with `seeded` the noise can be replayed, so there is no guarantee, whatever the ledger says.
     Raises: DpwganError if more was spent than asked for, or the document does not fit its schema.
     """
@@ -256,9 +259,7 @@ def build_claim(
         },
         "columns": {
             "formats": FORMATS,
-            "domains_from_codebook": sorted(domains.get("codebook", ())),
-            "domains_paid_for": sorted(domains.get("private", ())),
-            "domains_waived": waived,
+            **{key: sorted(domains.get(origin, ())) for origin, key in DOMAINS.items()},
             **({"rules": [dict(rule) for rule in rules]} if rules else {}),
         },
         "output": {},

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dpwgan.app.claim import Claim, build_claim
+from dpwgan.app.claim import DOMAINS, Claim, build_claim
 from dpwgan.app.config import default_delta
 from dpwgan.app.planning import COUNTED_ONCE, discovery_label
 from dpwgan.errors import DpwganError, printable, quote
@@ -155,7 +155,7 @@ def _build_again(document: Mapping[str, Any], ledger: Ledger) -> Mapping[str, An
         specs_sha256=public["specs_sha256"],
         codebook_sha256=public["codebook_sha256"],
         public_table=public.get("table"),
-        domains={kind: columns[f"domains_{key}"] for kind, key in _DOMAINS.items()},
+        domains={origin: columns[key] for origin, key in DOMAINS.items()},
         rules=columns.get("rules", ()),
         book=document.get("book"),
         seeded=document["randomness"]["seeded"],
@@ -164,9 +164,6 @@ def _build_again(document: Mapping[str, Any], ledger: Ledger) -> Mapping[str, An
     )
     kept = {key: document[key] for key in _NOT_MADE_ANEW if key in document}
     return {**again.document, **kept, "output": {**output, "note": again.document["output"]["note"]}}
-
-
-_DOMAINS = {"codebook": "from_codebook", "private": "paid_for", "waived": "waived"}
 
 
 def _compare(told: Any, found: Any, *, numbers: bool, at: str = "") -> Iterator[str]:
