@@ -219,7 +219,7 @@ class Settings:
                     member.check(value, origin=member.key)
             elif isinstance(value, Mapping):
                 check_values(value, member)
-        refuse_both({part.name: getattr(self, part.name) for part in fields(self)}, declared(type(self)))
+        refuse_both(vars(self), declared(type(self)))
 
 
 Own = TypeVar("Own", bound="MethodSettings")

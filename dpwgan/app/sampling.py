@@ -28,7 +28,7 @@ from dpwgan.privacy.randomness import branch
 from dpwgan.table.conditions import ConditionError
 from dpwgan.table.encoded import EncodedTable, join
 from dpwgan.table.encoder import TableEncoder
-from dpwgan.table.rules import RuleBook, can_be_true, read_condition
+from dpwgan.table.rules import can_be_true, read_condition
 from dpwgan.table.schema import NumericColumn, Rule, Schema
 from dpwgan.table.threads import map_in_order
 
@@ -83,9 +83,11 @@ class RowSource:
         self._fitted = fitted
         self._mixture = fitted.prepare(rows) if isinstance(fitted, MixtureSampler) else None
         self._encoder = encoder
-        self._rules = encoder.rules if where is None else _add_condition(encoder, where)
-        # The condition comes after the rules.
-        self._mended = slice(len(encoder.rules.rules))
+        self._rules = encoder.rules
+        self._mended = slice(len(self._rules.rules))
+        if where is not None:  # it comes after the rules, and is to be true, not unknown
+            columns, sql = check_condition(where, encoder.schema), f"COALESCE(({where}), FALSE)"
+            self._rules = encoder.add_rule(Rule(name=f"the condition {where!r}", columns=columns, sql=sql))
         self.leaves_out = where is not None  # a row drawn may then cost many
         self._told: set[str] = set()
 
@@ -319,12 +321,6 @@ def check_condition(where: str, schema: Schema) -> tuple[str, ...]:
             "units are written whole"
         )
     return columns
-
-
-def _add_condition(encoder: TableEncoder, where: str) -> RuleBook:
-    """The rules of the specs, and that a condition is true, not unknown. Raises: UsageError."""
-    columns = check_condition(where, encoder.schema)
-    return encoder.add_rule(Rule(name=f"the condition {where!r}", columns=columns, sql=f"COALESCE(({where}), FALSE)"))
 
 
 def _count_tries(rows: int) -> int:

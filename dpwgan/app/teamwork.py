@@ -5,7 +5,6 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import fields
 from pathlib import Path
 from typing import TypeVar
 
@@ -129,11 +128,7 @@ def _list_facts(data: str, *, run_plan: RunPlan) -> dict[str, bytes]:
     Privacy: a row that two workers took for theirs would count twice: all must have the same file, in the same order.
     """
     synthesis = run_plan.config
-    settings = {
-        part.name: getattr(synthesis, part.name)
-        for part in fields(synthesis)
-        if part.name not in (*_BUDGET, *_OWN, *_CHECKPOINT)
-    }
+    settings = {name: own for name, own in vars(synthesis).items() if name not in (*_BUDGET, *_OWN, *_CHECKPOINT)}
     settings["settings"] = sorted(synthesis.training.items())
     return {
         "the version": __version__.encode(),

@@ -77,7 +77,11 @@ def make_record(
                 "data_source_type": "Static",
                 "access_type": "Non-interactive",
             },
-            "accounting": _describe_accounting(document),
+            "accounting": {
+                "post_processing": "The generator sees the noisy releases alone; rows are drawn from it, and every "
+                "cell written is one that the public description allows.",
+                "composition": "\n".join(map(str.strip, describe_accountant(document["accountant"], verbose=True))),
+            },
             "implementation": _describe_implementation(document),
             "administrative": {"registry_authors": [curator]},
         },
@@ -113,20 +117,11 @@ def _describe_loss(document: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _describe_accounting(document: Mapping[str, Any]) -> dict[str, str]:
-    added_up = describe_accountant(document["accountant"], verbose=True)
-    return {
-        "post_processing": "The generator sees the noisy releases alone; rows are drawn from it, and every cell "
-        "written is one that the public description allows.",
-        "composition": "\n".join(line.strip() for line in added_up),
-    }
-
-
 def _describe_implementation(document: Mapping[str, Any]) -> dict[str, Any]:
     tool, method, randomness = document["tool"], document["method"], document["randomness"]
     certificate = document.get("certificate")
     mechanisms = [
-        *(line.strip() for line in describe_ledger(document["ledger"])),
+        *map(str.strip, describe_ledger(document["ledger"])),
         f"by {tool['name']} {tool['version']}, method {method['name']} ({method['paper']})",
         f"randomness: {randomness['noise_and_batches']}",
         f"floating point: {randomness['floating_point']}",
