@@ -242,14 +242,15 @@ def _is_free(parents: Mapping[int, Sequence[int]], asked: Comparison) -> bool:
 
 
 def _refines(asked: Comparison, known: Comparison, parents: Mapping[int, Sequence[int]]) -> bool:
-    """Whether a comparison refines a known one: the same sides one step finer, or with more parts, as a day against
-    another day and the days between.
+    """Whether a comparison refines a known one: the same sides by a column, or one step finer, or with more parts, as
+    a day against another day and the days between.
     """
     others = {own: of_own for own, of_own in parents.items() if own != asked.own}
     is_as_fine = known.scales == SIGNS == asked.scales or (known.scales != SIGNS and asked.scales == POWERS)
     has_more = is_as_fine and asked.sides.how == SUM and set(known.others) < set(asked.others)
     is_finer = known.scales != DETAILS and asked == known._replace(scales=SCALES[SCALES.index(known.scales) + 1])
-    return asked.own == known.own and (has_more or is_finer) and _is_free(others, asked)
+    is_parted = known.by == ALL != asked.by and asked == known._replace(by=asked.by)
+    return asked.own == known.own and (has_more or is_finer or is_parted) and _is_free(others, asked)
 
 
 def _list_candidates(drafted: CoarseRows, compared: Sequence[int], records: float) -> Iterator[Comparison]:

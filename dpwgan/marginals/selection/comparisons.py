@@ -51,8 +51,8 @@ SCALES = SIGNS, POWERS, PARTS, DETAILS = tuple(_BOUNDS)
 """How finely gaps are told apart: so many kinds on either side. By their sign alone; by powers of two; by parts of
 these, each gap by itself up to 63; by parts of the parts, each by itself up to 511."""
 
-# How often numbers on the wrong side are drawn again.
-_TRIES = 10
+# How often numbers on the wrong side are drawn again, and exchanged before that.
+_TRIES, _EXCHANGES = 10, 60
 
 
 class Sides(NamedTuple):
@@ -80,6 +80,13 @@ class Sides(NamedTuple):
         sizes = [factor * _find_reach(facts[place]) for factor, place in zip(factors, self.others, strict=True)]
         largest = math.prod(sizes) if self.how == PRODUCT else sum(sizes)
         return all(factors) and max(largest, _find_reach(facts[self.own])) < _LARGEST
+
+    def is_total(self, facts: Sequence[Attribute]) -> bool:
+        """Whether several numbers add up or multiply to one: all that is asked is whether they do.
+
+        With a number more, that has nothing to do with it, a sum is too large in all rows, and says nothing.
+        """
+        return len(self.others) > 1 and not facts[self.own].is_moment
 
     def join(self, values: Sequence[Integers], facts: Sequence[Attribute]) -> Integers:
         """The other side: the sum, difference or product. Shapes: (n,) each."""
@@ -176,10 +183,20 @@ class Comparisons:
             free = [place for place in asked.others if place not in known and place not in parents]
             _draw_near(cells, asked, rows[shares[by, asked.scales] > 0.5], free=free, coarsening=coarsening, rng=rng)
             old, wanted = cells[asked.own][rows], _find_wanted(cells, asked, facts)[rows]
+            if asked.sides.is_total(facts):
+                shares = _part_rest(shares, old - wanted, by)
             cells[asked.own][rows] = _settle(old, wanted, by, shares, part=parts[asked.own], own=own, rng=rng)
             for place in (asked.own, *free):
                 facts[place].put_cells(cells[place], into=encoded)
             known |= cells.keys()
+
+
+def _part_rest(shares: Floats, gaps: Integers, by: Integers) -> Floats:
+    """Shares of a total: of the rows that do not add up, as many are below as were drafted. Shapes: as `_settle`."""
+    below, above = (np.bincount(by[side], minlength=len(shares)) for side in (gaps < 0, gaps > 0))
+    part = (below + 1) / (below + above + 2)
+    rest = shares[:, 0] + shares[:, 2]
+    return np.stack([rest * part, shares[:, 1], rest * (1.0 - part)], axis=1)
 
 
 def find_parents(asked: Mapping[Comparison, Any]) -> dict[int, tuple[int, ...]]:
@@ -210,10 +227,16 @@ def find_groups(rows: CoarseRows, by: int, chunk: slice = slice(None)) -> Intege
 
 
 def find_gaps(numbers: Mapping[int, Number], sides: Sides, facts: Sequence[Attribute]) -> tuple[Integers, Integers]:
-    """Number minus other side, and the rows of each gap: those with all numbers available. Shapes: (m,) each."""
+    """Number minus other side, and the rows of each gap: those with all numbers available. Shapes: (m,) each.
+
+    Of totals it is the size of the gap, and 0 where rounding explains it.
+    """
     rows = np.flatnonzero(np.logical_and.reduce([numbers[place].is_there for place in (sides.own, *sides.others)]))
     others = sides.join([numbers[place].values[rows] for place in sides.others], facts)
-    return numbers[sides.own].values[rows] - others, rows
+    gaps: Integers = numbers[sides.own].values[rows] - others
+    if sides.is_total(facts):
+        gaps = np.where(np.abs(gaps) <= len(sides.others) // 2, 0, np.abs(gaps))
+    return gaps, rows
 
 
 def tell_apart(gaps: Integers, scales: int) -> Integers:
@@ -291,8 +314,9 @@ def _settle(
 ) -> Integers:
     """Redraws cells so that their gaps from the wanted ones have each kind as often as `shares` say.
 
-    First exact matches that need not leave their group; then random draws within groups; then by gaps of the kinds
-    that are lacking, within groups as long as that works.
+    First exact matches that need not leave their group; then what rows have, or exchange with others, which leaves the
+    column by itself as it was; then draws within groups, at random and by gaps of the kinds that are lacking; at last
+    any such gaps.
     Shapes: `cells`, `wanted` and `by`, a group, (n,).
     """
     width, groups, settled = shares.shape[1], part.find_groups(cells), cells.copy()
@@ -301,10 +325,10 @@ def _settle(
     ends = np.minimum(np.floor(np.cumsum(shares, axis=1) * of_all + rng.random((len(shares), 1))), of_all)
     ends[:, -1:] = of_all
     lacking = np.diff(ends, axis=1, prepend=0.0).astype(np.int64)
-    rest, leaving = np.arange(len(cells)), None
+    rest = np.arange(len(cells))
 
-    def take(drawn: Integers, is_hit: Flags | bool) -> None:
-        """Settles unsettled rows for what was drawn, as many of each kind as are lacking."""
+    def take(drawn: Integers, is_hit: Flags | bool) -> Integers:
+        """Settles unsettled rows for what was drawn, as many of each kind as are lacking; gives their places."""
         nonlocal rest
         hits = rng.permutation(np.flatnonzero(is_hit & (drawn >= own.codes) & (drawn < own.cells)))
         kinds = width * by[rest[hits]] + tell_apart(drawn[hits] - wanted[rest[hits]], scales)
@@ -315,6 +339,7 @@ def _settle(
         is_left = np.ones(len(rest), np.bool_)
         is_left[hits] = False
         rest = rest[is_left]
+        return hits
 
     def are_likely(drawn: Integers) -> Flags | bool:
         """Accepts days in proportion to their odds: a rare day of the week is rarely taken."""
@@ -322,31 +347,47 @@ def _settle(
             return True
         return rng.random(len(drawn)) < part.find_odds(np.clip(drawn, own.codes, own.cells - 1))
 
-    take(wanted, cells == wanted)
-    take(wanted[rest], _are_near(wanted[rest], groups[rest], part=part, own=own) & are_likely(wanted[rest]))
-    for turn in range(4 * _TRIES):
-        if not len(rest):
-            break
-        if turn < _TRIES:
-            drawn = part.draw_cells(groups[rest], rng=rng) if turn else cells[rest]
-            take(drawn, drawn != wanted[rest])
-            continue
-        # Each row is given a kind that its group lacks: there are as many of these as rows are left.
+    def draw_lacking() -> Integers:
+        """Draws for each unsettled row by a kind that its group lacks: there are as many of these as rows are left."""
+        nonlocal rest
         rest = rest[np.lexsort((rng.random(len(rest)), by[rest]))]
         kinds = np.repeat(np.arange(lacking.size), lacking.ravel())
-        drawn = wanted[rest] + _draw_gaps(kinds % width - scales, settled - wanted, scales=scales, rng=rng)
-        if turn < 2 * _TRIES:
-            take(drawn, _are_near(drawn, groups[rest], part=part, own=own) & are_likely(drawn))
-            continue
-        # Who leaves a group makes room there for another: the column by itself stays as it was, but for exact sums and
-        # the last few rows.
-        leaving = rest if leaving is None else leaving
-        room = np.bincount(groups[leaving], minlength=part.size)
-        room -= np.bincount(part.find_groups(settled[np.setdiff1d(leaving, rest)]), minlength=part.size)
-        is_hit = drawn == wanted[rest]
-        mixed = rng.permutation(len(rest))
-        is_hit[mixed[_choose_first(part.find_groups(np.clip(drawn[mixed], own.codes, own.cells - 1)), room)]] = True
-        take(drawn, (is_hit & are_likely(drawn)) | (turn >= 3 * _TRIES))
+        return wanted[rest] + _draw_gaps(kinds % width - scales, settled - wanted, scales=scales, rng=rng)
+
+    def exchange() -> None:
+        """Settles unsettled rows for what others have that is nearest to what they lack.
+
+        Of the others, settled ones keep their kind, and unsettled ones go on with what they get.
+        """
+        drawn, order = draw_lacking(), np.argsort(settled, kind="stable")
+        first, end = (np.searchsorted(settled[order], drawn, side=side) for side in ("left", "right"))
+        others = order[np.minimum(first + (rng.random(len(drawn)) * (end - first)).astype(np.int64), len(order) - 1)]
+        given, left = settled[others], settled[rest]
+        # No row is in two exchanges at once: one half of the unsettled ones asks.
+        is_left, asks = np.zeros((2, len(cells)), np.bool_)
+        is_left[rest], asks[rest] = True, rng.random(len(rest)) < 0.5
+        stays = tell_apart(given - wanted[others], scales) == tell_apart(left - wanted[others], scales)
+        fits = np.flatnonzero(asks[rest] & ~asks[others] & (stays | is_left[others]))
+        is_hit = np.zeros(len(rest), np.bool_)
+        is_hit[fits[np.unique(others[fits], return_index=True)[1]]] = True
+        hits = take(given, is_hit)
+        settled[others[hits]] = left[hits]
+
+    take(wanted, cells == wanted)
+    take(wanted[rest], _are_near(wanted[rest], groups[rest], part=part, own=own) & are_likely(wanted[rest]))
+    take(cells[rest], cells[rest] != wanted[rest])
+    for _ in range(_EXCHANGES):
+        # Of two rows that exchange numbers hardly one becomes equal to its other side.
+        if np.delete(lacking, scales, axis=1).any():
+            exchange()
+    for turn in range(3 * _TRIES if len(rest) else 0):
+        if turn < _TRIES:
+            drawn = part.draw_cells(part.find_groups(settled[rest]), rng=rng)
+            take(drawn, drawn != wanted[rest])
+        else:
+            drawn = draw_lacking()
+            is_hit = _are_near(drawn, part.find_groups(settled[rest]), part=part, own=own) & are_likely(drawn)
+            take(drawn, is_hit | (turn >= 2 * _TRIES))
     return settled
 
 
