@@ -352,7 +352,8 @@ def _settle(
         nonlocal rest
         rest = rest[np.lexsort((rng.random(len(rest)), by[rest]))]
         kinds = np.repeat(np.arange(lacking.size), lacking.ravel())
-        return wanted[rest] + _draw_gaps(kinds % width - scales, settled - wanted, scales=scales, rng=rng)
+        drawn: Integers = wanted[rest] + _draw_gaps(kinds % width - scales, settled - wanted, scales=scales, rng=rng)
+        return drawn
 
     def exchange() -> None:
         """Settles unsettled rows for what others have that is nearest to what they lack.
