@@ -319,7 +319,7 @@ def _settle(
     any such gaps.
     Shapes: `cells`, `wanted` and `by`, a group, (n,).
     """
-    width, groups, settled = shares.shape[1], part.find_groups(cells), cells.copy()
+    width, settled = shares.shape[1], cells.copy()
     scales = width // 2
     of_all = np.bincount(by, minlength=len(shares))[:, np.newaxis]
     ends = np.minimum(np.floor(np.cumsum(shares, axis=1) * of_all + rng.random((len(shares), 1))), of_all)
@@ -340,12 +340,6 @@ def _settle(
         is_left[hits] = False
         rest = rest[is_left]
         return hits
-
-    def are_likely(drawn: Integers) -> Flags | bool:
-        """Accepts days in proportion to their odds: a rare day of the week is rarely taken."""
-        if own.unit != DAYS:
-            return True
-        return rng.random(len(drawn)) < part.find_odds(np.clip(drawn, own.codes, own.cells - 1))
 
     def draw_lacking() -> Integers:
         """Draws for each unsettled row by a kind that its group lacks: there are as many of these as rows are left."""
@@ -374,8 +368,15 @@ def _settle(
         hits = take(given, is_hit)
         settled[others[hits]] = left[hits]
 
+    def stay_near(drawn: Integers) -> Flags:
+        """Which unsettled rows stay in their group with what was drawn; of rare days of the week, few may."""
+        near = _are_near(drawn, part.find_groups(settled[rest]), part=part, own=own)
+        if own.unit == DAYS:
+            near &= rng.random(len(drawn)) < part.find_odds(np.clip(drawn, own.codes, own.cells - 1))
+        return near
+
     take(wanted, cells == wanted)
-    take(wanted[rest], _are_near(wanted[rest], groups[rest], part=part, own=own) & are_likely(wanted[rest]))
+    take(wanted[rest], stay_near(wanted[rest]))
     take(cells[rest], cells[rest] != wanted[rest])
     for _ in range(_EXCHANGES):
         # Of two rows that exchange numbers hardly one becomes equal to its other side.
@@ -387,8 +388,7 @@ def _settle(
             take(drawn, drawn != wanted[rest])
         else:
             drawn = draw_lacking()
-            is_hit = _are_near(drawn, part.find_groups(settled[rest]), part=part, own=own) & are_likely(drawn)
-            take(drawn, is_hit | (turn >= 2 * _TRIES))
+            take(drawn, stay_near(drawn) | (turn >= 2 * _TRIES))
     return settled
 
 
