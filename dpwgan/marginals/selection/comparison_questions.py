@@ -1,8 +1,8 @@
 """How numbers compare with others of their row, their sums and products: asked where many levels share a group.
 
 Groups say about how large a total is and how large its parts are, not that it is their sum: within a group each number
-is drawn by itself. So it is asked how often a number is below another one, or some together, the same, or above, by
-what one more column says.
+is drawn by itself. So it is asked how often a number is below another one, the same, or above, and how often it is what
+several add up or multiply to, by what one more column says.
 Privacy: rows are read by `Questions`, for selections and answers alone; the rest is post-processing.
 """
 

@@ -1,5 +1,5 @@
-"""Redraws numbers so that they are below, equal to or above others of their row, or sums or products, as often as
-measured, and by as much.
+"""Redraws numbers so that they are below, equal to or above another of their row, by as much as measured, or the sum or
+product of several, as often as measured.
 
 Within a group each number is drawn independently. So numbers are redrawn, within their groups where that is enough,
 until these shares are met (`dpwgan.marginals.selection.comparison_questions` measures them).
@@ -354,19 +354,23 @@ def _settle(
 
         Of the others, settled ones keep their kind, and unsettled ones go on with what they get.
         """
-        drawn, order = draw_lacking(), np.argsort(settled, kind="stable")
-        first, end = (np.searchsorted(settled[order], drawn, side=side) for side in ("left", "right"))
-        others = order[np.minimum(first + (rng.random(len(drawn)) * (end - first)).astype(np.int64), len(order) - 1)]
-        given, left = settled[others], settled[rest]
+        drawn, asking = draw_lacking(), rest
+        first, end = (np.searchsorted(values, drawn, side=side) for side in ("left", "right"))
+        found = first + (rng.random(len(drawn)) * (end - first)).astype(np.int64)
+        others = order[np.minimum(found, len(order) - 1)]
+        given, left = settled[others], settled[asking]
         # No row is in two exchanges at once: one half of the unsettled ones asks.
         is_left, asks = np.zeros((2, len(cells)), np.bool_)
-        is_left[rest], asks[rest] = True, rng.random(len(rest)) < 0.5
+        is_left[asking], asks[asking] = True, rng.random(len(asking)) < 0.5
         stays = tell_apart(given - wanted[others], scales) == tell_apart(left - wanted[others], scales)
-        fits = np.flatnonzero(asks[rest] & ~asks[others] & (stays | is_left[others]))
-        is_hit = np.zeros(len(rest), np.bool_)
+        fits = np.flatnonzero(asks[asking] & ~asks[others] & (stays | is_left[others]))
+        is_hit = np.zeros(len(asking), np.bool_)
         is_hit[fits[np.unique(others[fits], return_index=True)[1]]] = True
         hits = take(given, is_hit)
-        settled[others[hits]] = left[hits]
+        one, other = asking[hits], others[hits]
+        settled[other] = left[hits]
+        places[one], places[other] = places[other], places[one]
+        order[places[one]], order[places[other]] = one, other
 
     def stay_near(drawn: Integers) -> Flags:
         """Which unsettled rows stay in their group with what was drawn; of rare days of the week, few may."""
@@ -378,10 +382,14 @@ def _settle(
     take(wanted, cells == wanted)
     take(wanted[rest], stay_near(wanted[rest]))
     take(cells[rest], cells[rest] != wanted[rest])
+    # Exchanges leave these values as they are, and change who has them.
+    order, places = np.argsort(settled, kind="stable"), np.empty(len(cells), np.int64)
+    values, places[order] = settled[order], np.arange(len(cells))
     for _ in range(_EXCHANGES):
         # Of two rows that exchange numbers hardly one becomes equal to its other side.
-        if np.delete(lacking, scales, axis=1).any():
-            exchange()
+        if not np.delete(lacking, scales, axis=1).any():
+            break
+        exchange()
     for turn in range(3 * _TRIES if len(rest) else 0):
         if turn < _TRIES:
             drawn = part.draw_cells(part.find_groups(settled[rest]), rng=rng)
