@@ -31,6 +31,7 @@ from dpwgan.table.files.arrays import measure_arrays
 from dpwgan.table.files.parts import list_parts
 from dpwgan.table.files.places import choose_passing_name, goes_to_stream, hold_place
 from dpwgan.table.files.reader import check_format, get_format, open_table
+from dpwgan.table.files.stream import read_bytes
 from dpwgan.table.files.writer import WrittenTable, check_writable, write_bytes, write_table
 from dpwgan.table.schema import Schema
 from dpwgan.table.source import SourceTable
@@ -189,7 +190,7 @@ def write(synthesizer: Synthesizer, claim: Claim, *, config: Delivery) -> None:
         content = claim.to_json().encode()
         path, signature = config.claim_path, config.signature_path
         if config.sign is not None and path is not None and signature is not None:
-            before = signature.read_bytes() if signature.is_file() else None
+            before = read_bytes(signature) if signature.is_file() else None
             write_bytes(signature, read_key(config.sign).sign(content))
             undo.callback(_take_back, signature, before, claim=path, signed=content)
         if goes_to_file:

@@ -109,10 +109,8 @@ class Rows(Generic[Own]):
         if self._team is not None:
             self._team.tell(derivation.name, argument={"rows": self._place, "argument": argument, "place": place})
         made: Rows[Any] = copy.copy(self)
-        made.own, made._place = (
-            derivation.make(self.own, argument, Beside(ledger=self._ledger, units=self.units)),
-            place,
-        )
+        made.own = derivation.make(self.own, argument, Beside(ledger=self._ledger, units=self.units))
+        made._place = place
         return made
 
 
