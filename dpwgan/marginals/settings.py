@@ -24,7 +24,7 @@ class AnchorSettings(MethodSettings):
         at_least=0,
         at_most=10_000,
     )
-    ways: int | None = setting(None, "columns in a marginal, at most", at_least=2, at_most=6)
+    ways: int | None = setting(None, "columns in a marginal, at most", at_least=2, at_most=7)
     most_cells: int = setting(16_384, "cells that a marginal may have, at most", at_least=4, at_most=10_000_000)
     codes: int | None = setting(None, "latent codes of the generator", at_least=2, at_most=1_000_000)
     fit_steps: int | None = setting(

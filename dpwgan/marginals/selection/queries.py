@@ -163,9 +163,9 @@ class QueryDiscriminator:
         return asked
 
     def _find_larger(self) -> list[Marginal]:
-        """The candidates of three attributes and more: each of their attributes was measured with another of them.
+        """The candidates of three attributes and more: all sets of so many, where these are few.
 
-        Made of releases and public sizes alone.
+        Else those of whose attributes each was measured with another. Made of releases and public sizes alone.
         """
         known = map(self._views.find_attributes, self.measured)
         asked = {pair for marginal in known for pair in itertools.combinations(marginal, 2)}
@@ -174,12 +174,15 @@ class QueryDiscriminator:
         found: dict[Marginal, Marginal] = {}
         smaller: set[Marginal] = set(asked)
         for ways in range(3, self.most_ways + 1):
-            joined = {
-                tuple(sorted({*pair, *marginal}))
-                for marginal in smaller
-                for pair in asked
-                if len({*pair, *marginal}) == ways
-            }
+            if math.comb(self._layout.attributes, ways) <= most:
+                joined = set(itertools.combinations(range(self._layout.attributes), ways))
+            else:
+                joined = {
+                    tuple(sorted({*pair, *marginal}))
+                    for marginal in smaller
+                    for pair in asked
+                    if len({*pair, *marginal}) == ways
+                }
             views = {larger: self._views.find_view(larger, most_cells=most_cells) for larger in joined}
             grown = {larger: view for larger, view in views.items() if view is not None}
             if ways > 3 and len(grown) > most:

@@ -75,6 +75,12 @@ def make_discriminator(
     return QueryDiscriminator(hold_groups(groups, layout), measured=measured, records=records, ledger=ledger, **limits)
 
 
+@pytest.fixture
+def _many_attributes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attributes count as so many that not all sets of three are candidates."""
+    monkeypatch.setattr(queries, "MOST_LARGER", math.comb(5, 3) - 1)
+
+
 def ask_exactly(discriminator: QueryDiscriminator, shares: list[npt.NDArray], *, edges: int) -> list[Marginal]:
     """Asks for a tree where one-way shares have no noise."""
     return discriminator.ask_for_tree(shares, stddevs=[np.zeros(len(share)) for share in shares], edges=edges)
@@ -152,6 +158,7 @@ def count_gains(
     return add_up_gains(cells, widths=widths, stddev=stddev, whole=len(marginal) == 2)
 
 
+@pytest.mark.usefixtures("_many_attributes")
 @pytest.mark.parametrize("ordered", [(False,) * 5, (True,) * 5, (True, False, False, True, True)])
 @pytest.mark.parametrize("most_cells", [1_000, 4 * 40])
 def test_scores_are_expected_gains_when_computed_block_by_block(ordered, most_cells):
@@ -326,6 +333,7 @@ def test_scores_hold_their_sensitivity_when_the_table_is_large_and_wide(has_orde
         assert np.abs(scores - without).max() <= SELECTION_SENSITIVITY
 
 
+@pytest.mark.usefixtures("_many_attributes")
 @pytest.mark.parametrize("marginal", [(0, 2), (0, 2, 4)])
 def test_answer_is_the_share_of_records_when_there_is_hardly_any_noise(marginal):
     groups = make_groups(400, sizes=SIZES, seed=6)
@@ -419,6 +427,7 @@ def test_no_more_candidates_of_four_attributes_are_listed_than_there_may_be(monk
     assert by_size[1:] == [9, 9]
 
 
+@pytest.mark.usefixtures("_many_attributes")
 def test_questions_by_the_same_scores_have_one_attribute_in_common_at_most_when_there_are_others():
     for seed in range(20):
         watch = Watcher()
@@ -437,7 +446,9 @@ def test_questions_by_the_same_scores_have_one_attribute_in_common_at_most_when_
 
 @pytest.mark.parametrize("most_ways", [2, 3, 4])
 @pytest.mark.parametrize("most_cells", [4, 240, 10_000])
-def test_larger_candidates_are_the_joined_ones_of_few_cells_when_listed(most_ways, most_cells):
+@pytest.mark.parametrize("most", [5, 10])
+def test_larger_candidates_are_those_of_few_cells_joined_where_all_are_many(most_ways, most_cells, most, monkeypatch):
+    monkeypatch.setattr(queries, "MOST_LARGER", most)
     rng = np.random.default_rng(most_ways * most_cells)
     for trial in range(15):
         ways = [tuple(sorted(rng.choice(5, int(rng.integers(1, 4)), replace=False).tolist())) for _ in range(4)]
@@ -448,7 +459,8 @@ def test_larger_candidates_are_the_joined_ones_of_few_cells_when_listed(most_way
             marginal
             for size in range(3, most_ways + 1)
             for marginal in itertools.combinations(range(5), size)
-            if LAYOUT.count_cells(marginal) <= most_cells // 4 and are_joined(marginal, ways)
+            if LAYOUT.count_cells(marginal) <= most_cells // 4
+            and (math.comb(5, size) <= most or are_joined(marginal, ways))
         ]
         assert discriminator._find_larger() == sorted(expected)
 
@@ -458,6 +470,7 @@ def test_larger_marginals_may_have_more_cells_where_attributes_are_few(attribute
     assert queries.limit_larger_cells(16_384, attributes=attributes) == cells
 
 
+@pytest.mark.usefixtures("_many_attributes")
 def test_candidates_are_the_same_when_tables_differ_and_releases_do_not():
     """What is asked of rows must be public before: two tables that share nothing but what was released."""
     lists = []
