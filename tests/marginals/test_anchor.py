@@ -166,10 +166,14 @@ def test_last_fit_takes_more_steps_when_the_noise_is_weak():
 
 
 def test_wide_tables_have_more_codes_and_fewer_but_longer_steps(monkeypatch):
-    design = replace(make_plan(make_table(300), settings=AnchorSettings()).design, scale=300 / 10**6)
+    design = make_plan(make_table(300), settings=AnchorSettings()).design
+    assert replace(design, scale=300 / 10**6).fit.choose_codes(400) == 500
+    assert replace(design, shape=replace(design.shape, records=1_200), scale=1e-3).fit.choose_codes(400) == 1_200
+    design = replace(design, shape=replace(design.shape, records=10**6), scale=1.0)
     widths = (400, 600, 1_500, 4_000, 40_000)
     assert [design.fit.choose_codes(width) for width in widths] == [3_000, 3_600, 9_000, 4_000, 500]
-    codes = [replace(design, scale=300 / strength).fit.choose_codes(2_000) for strength in (600, 40_000, 80_000, 10**6)]
+    strengths = (600, 40_000, 80_000, 10**6)
+    codes = [replace(design, scale=10**6 / strength).fit.choose_codes(2_000) for strength in strengths]
     assert codes == [1_200, 4_000, 8_000, 8_000]
     for width, steps, rate, turn_steps in (
         (300, 500, 0.1, 10),

@@ -42,16 +42,16 @@ def balance(
     empty: Zeros,
 ) -> None:
     """Redraws groups from their rows' codes, in place, and keeps those that bring the counts of pairs nearer to what
-    the codes make expected: in squares over that, and none in pairs of groups that are `empty`.
+    the mixture makes expected: in squares over that, and none in pairs of groups that are `empty`.
 
-    Each row keeps its code.
+    Each row keeps its code; that some codes have a row more than others is made good by the groups.
     Shapes: `groups` (n, attributes) and `codes` (n,), the code of each row; `probabilities` (codes, width).
     Privacy: post-processing of the mixture.
     Source: Voas and Williamson 2000 (tables of rows by combinatorial optimisation; here the rows are a mixture's).
     """
     rows, layout = len(codes), GroupLayout(sizes)
     width, starts = layout.width, np.array(layout.starts)
-    missing, price = _compare(groups + starts, codes, probabilities, layout=layout, empty=empty)
+    missing, price = _compare(groups + starts, probabilities, layout=layout, empty=empty)
     at_once = max(1, round(_AT_ONCE * rows**0.5))
     mending = _MENDING_SWEEPS if empty else 0
     for sweep, attribute in itertools.product(range(mending + sweeps), range(layout.attributes)):
@@ -83,14 +83,14 @@ def find_rows(groups: AnyIntegers, empty: Zeros) -> Integers:
 
 
 def _compare(
-    places: Integers, codes: Integers, probabilities: Floats32, *, layout: GroupLayout, empty: Zeros
+    places: Integers, probabilities: Floats32, *, layout: GroupLayout, empty: Zeros
 ) -> tuple[Floats32, Floats32]:
     """How many rows of each pair of groups are missing, and the price of their square: 0 within an attribute.
 
     Shapes: (width * width,) each.
     """
-    weights = np.bincount(codes, minlength=len(probabilities))[:, np.newaxis]
-    missing = (probabilities * weights.astype(np.float64)).T @ probabilities.astype(np.float64)
+    model = probabilities.astype(np.float64)
+    missing = model.T @ model * (len(places) / len(model))
     price = 1.0 / (missing + 1.0)
     for pair, flags in empty.items():
         own, others = map(layout.get_slice, pair)

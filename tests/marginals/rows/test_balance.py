@@ -33,12 +33,12 @@ def draw(rows: int, codes: int, *, seed: int = 0) -> tuple[np.ndarray, np.ndarra
     return groups, of_rows, probabilities
 
 
-def sum_squares(groups: np.ndarray, codes: np.ndarray, probabilities: np.ndarray) -> float:
-    """What is too much or missing of each pair, in squares over what is expected, row by row in float64."""
+def sum_squares(groups: np.ndarray, probabilities: np.ndarray) -> float:
+    """What is too much or missing of each pair, in squares over what is expected, code by code in float64."""
     table, total = probabilities.astype(np.float64), 0.0
     for pair in itertools.combinations(range(len(SIZES)), 2):
         for (a, b), count in np.ndenumerate(count_by_loop(groups, pair, GroupLayout(SIZES))):
-            expected = float((table[codes, STARTS[pair[0]] + a] * table[codes, STARTS[pair[1]] + b]).sum())
+            expected = len(groups) * float((table[:, STARTS[pair[0]] + a] * table[:, STARTS[pair[1]] + b]).mean())
             total += (expected - count) ** 2 / (expected + 1)
     return total
 
@@ -59,10 +59,10 @@ def bring_into_balance(
 @pytest.mark.parametrize(("rows", "codes"), [(300, 100), (3_000, 40)])
 def test_pairs_come_nearer_to_what_is_expected_and_each_row_stays_one_of_its_code(rows, codes):
     groups, of_rows, probabilities = draw(rows, codes)
-    before = sum_squares(groups, of_rows, probabilities)
+    before = sum_squares(groups, probabilities)
     drawn = groups.copy()
     bring_into_balance(groups, of_rows, probabilities, seed=1)
-    assert sum_squares(groups, of_rows, probabilities) < 0.3 * before
+    assert sum_squares(groups, probabilities) < 0.3 * before
     assert 0 < (groups != drawn).sum() < 0.6 * groups.size
     for attribute, start in enumerate(STARTS):
         assert (probabilities[of_rows, start + groups[:, attribute]] > 0).all()
@@ -70,7 +70,7 @@ def test_pairs_come_nearer_to_what_is_expected_and_each_row_stays_one_of_its_cod
 
 def test_nothing_gets_nearer_where_any_move_is_made(monkeypatch):
     groups, of_rows, probabilities = draw(3_000, 40)
-    before = sum_squares(groups, of_rows, probabilities)
+    before = sum_squares(groups, probabilities)
     compare = balancing._compare
 
     def compare_wrongly(*arguments, **more):
@@ -79,28 +79,28 @@ def test_nothing_gets_nearer_where_any_move_is_made(monkeypatch):
 
     monkeypatch.setattr(balancing, "_compare", compare_wrongly)
     bring_into_balance(groups, of_rows, probabilities, seed=1)
-    assert sum_squares(groups, of_rows, probabilities) > 0.3 * before
+    assert sum_squares(groups, probabilities) > 0.3 * before
 
 
 def test_each_move_alone_brings_pairs_nearer(monkeypatch):
     monkeypatch.setattr(balancing, "_AT_ONCE", 0.0)
     groups, of_rows, probabilities = draw(60, 20)
-    sums = [sum_squares(groups, of_rows, probabilities)]
+    sums = [sum_squares(groups, probabilities)]
     for seed in range(6):
         bring_into_balance(groups, of_rows, probabilities, seed=seed, sweeps=1)
-        sums.append(sum_squares(groups, of_rows, probabilities))
+        sums.append(sum_squares(groups, probabilities))
     assert sums == sorted(sums, reverse=True)
     assert sums[-1] < 0.5 * sums[0]
 
 
 def test_columns_keep_their_shares_when_averaged_over_tables():
-    """Rows are balanced to what they are expected to be, not to anything else."""
+    """Rows are balanced to what the mixture expects, not to anything else."""
     shares, expected = np.zeros(WIDTH), np.zeros(WIDTH)
     for seed in range(40):
         groups, of_rows, probabilities = draw(200, 50, seed=seed)
         bring_into_balance(groups, of_rows, probabilities, seed=seed)
         shares += np.bincount((groups + STARTS).ravel(), minlength=WIDTH) / 200 / 40
-        expected += probabilities[of_rows].mean(axis=0) / 40
+        expected += probabilities.mean(axis=0) / 40
     assert shares == pytest.approx(expected, abs=0.003)
 
 
