@@ -6,6 +6,7 @@ specs, and `python -m dpwgan specs check` lists every null. So nobody guesses a 
 
 import functools
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -198,6 +199,14 @@ class Source:
         return tables[self.table]
 
 
+def _read_float(text: str) -> float:
+    """The number that JSON holds. Raises: ValueError for NaN, and for what is too large for a double."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
 def open_source(content: bytes, *, table: str | None = None) -> Source:
     """Reads a dictionary's bytes as text, and as JSON where it begins as JSON does.
 
@@ -211,7 +220,7 @@ def open_source(content: bytes, *, table: str | None = None) -> Source:
     document = None
     if text.lstrip()[:1] in ("{", "["):
         try:
-            document = json.loads(text)
+            document = json.loads(text, parse_constant=_read_float, parse_float=_read_float)
         except (ValueError, RecursionError) as error:
             where = f": {error.msg} at line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
             raise SpecsError(f"The dictionary is not JSON that can be read{where}.") from error

@@ -1,6 +1,7 @@
 """JSON Schema of a row, or of a list of rows (`items`): a property is a column.
 
-Source: JSON Schema 2020-12, https://json-schema.org/draft/2020-12, its validation vocabulary; `nullable` is OpenAPI's.
+Source: JSON Schema 2020-12, https://json-schema.org/draft/2020-12, its validation vocabulary; `nullable`, and true for
+`exclusiveMinimum`, are OpenAPI's.
 A property that is not `required`, or may be null, may be an empty cell. A string without `enum` or `format` may be a
 category or not: that is left open.
 """
@@ -86,7 +87,9 @@ def _read_property(name: str, part: Part, *, is_needed: bool) -> Entry:
     elif kind == "enum" and style is not None:
         kind = "string" if style == "uuid" else "text"
     elif kind == "integer":
-        low, high = (read_number(part.get(f"exclusive{end}")) for end in ("Minimum", "Maximum"))
+        # OpenAPI 3.0 says with true that the bound itself is excluded.
+        beyond = {end: part.get(f"exclusive{end.title()}") for end in ("minimum", "maximum")}
+        low, high = (read_number(part.get(end) if at is True else at) for end, at in beyond.items())
         said["minimum"] = read_number(part.get("minimum")) if low is None else low + 1
         said["maximum"] = read_number(part.get("maximum")) if high is None else high - 1
     elif kind == "float":

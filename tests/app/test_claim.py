@@ -332,6 +332,8 @@ def test_summary_says_who_is_protected_how_strongly_and_what_is_not_when_there_i
         "one row was in the real one, if it was an even chance to them before; a guess is then right at most "
         "53.1% of the time."
     )
+    certain = summarise({**document, "guarantee": {**document["guarantee"], "delta": 0}})[0]
+    assert certain == told.replace(", but for a chance of 1e-06,", "")
     for sure, begins in ((0.99999, "tell with more than 99.9991% certainty, but"), (1 - 1e-9, "guess whether any one")):
         weak = make_claim(attacker=Attacker(right=0.929, sure=sure, power=0.9, proof="p")).document
         assert weak["summary"][0].startswith(f"Nobody who sees this table can {begins}")

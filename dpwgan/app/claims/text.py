@@ -48,12 +48,12 @@ def summarise(document: Mapping[str, Any]) -> list[str]:
     relation = guarantee["neighbouring_relation"]["name"]
     who, were, other, protected, apart = _name_unit(guarantee)
     was = f"{were} in the real one" + ("" if relation == "zero_out" else f", or {other} place")
-    chance = f", but for a chance of {round_up(guarantee['delta'], digits=4)}" if guarantee["delta"] > 0 else ""
+    chance = f", but for a chance of {round_up(guarantee['delta'], digits=4)}," if guarantee["delta"] > 0 else ""
     told = f"whether {who} {was}, if it was an even chance to them before"
     certainty, right = percent(attacker["sure_at_most"]), percent(attacker["right_at_most"])
     # What rounds to all is no bound that a reader could use.
     if certainty != "100%":
-        sure = f"with more than {certainty} certainty{chance},"
+        sure = f"with more than {certainty} certainty{chance}"
         told = f"Nobody who sees this table can tell {sure} {told}; a guess is then right at most {right} of the time."
     elif right != "100%":
         told = f"Nobody who sees this table can guess {told}, and be right more than {right} of the time."
