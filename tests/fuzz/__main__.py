@@ -87,6 +87,7 @@ def run_target(target: str, numbers: range) -> Iterator[tuple[int, int, str | No
             if child == 0:
                 own = os.dup(2)
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what a library says reaches nobody in a run either
+                tempfile.tempdir = folder  # what a child leaves behind goes with it
                 try:
                     work_through(target, numbers, place, answers)
                 except BaseException:
