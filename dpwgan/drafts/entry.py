@@ -199,12 +199,10 @@ class Source:
         return tables[self.table]
 
 
-def _read_float(text: str) -> float:
-    """The number that JSON holds. Raises: ValueError for NaN, and for what is too large for a double."""
+def _read_float(text: str) -> float | None:
+    """The number that JSON holds, or None, as what is left open is, for NaN and what is too large for a double."""
     number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(text)
-    return number
+    return number if math.isfinite(number) else None
 
 
 def open_source(content: bytes, *, table: str | None = None) -> Source:
