@@ -129,9 +129,9 @@ class FitPlan:
         """Chooses how many codes the fitted generator has. Privacy: of the number of groups, which is released."""
         of_each_group = min(_MOST_CODES_A_GROUP, max(_LEAST_CODES_A_GROUP, self.strength / _STRENGTH_A_CODE))
         most = max(_MOST_CODES, round(of_each_group * width))
+        most = min(most, _MOST_CODE_CELLS // max(1, width), round(_CODES_FACTOR * self.strength))
         # Rows are drawn from each code alike: with more codes than rows some would be left out.
-        most = min(most, _MOST_CODE_CELLS // max(1, width), round(_CODES_FACTOR * self.strength), self.records)
-        return self.settings.codes or max(_LEAST_CODES, most)
+        return self.settings.codes or min(max(_LEAST_CODES, most), self.records)
 
     @property
     def seconds(self) -> float:
