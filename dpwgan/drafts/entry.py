@@ -122,15 +122,17 @@ def list_holes(keys: Mapping[str, Any]) -> list[str]:
 
 
 def read_number(text: object) -> Number | None:
-    """The number that a dictionary writes, as a number or as text; None where it is none."""
+    """The number that a dictionary writes, as a number or as text; None where it is none, or none that is finite."""
     if isinstance(text, bool):
         return None
     if isinstance(text, int | float):
-        return int(text) if float(text).is_integer() else text
-    words = str(text).strip() if text is not None else ""
-    if _WHOLE_NUMBER.fullmatch(words):
-        return int(words)
-    return float(words) if _NUMBER.fullmatch(words) else None
+        found = int(text) if float(text).is_integer() else text
+    else:
+        words = str(text).strip() if text is not None else ""
+        if _WHOLE_NUMBER.fullmatch(words):
+            return int(words)
+        found = float(words) if _NUMBER.fullmatch(words) else math.nan
+    return found if math.isfinite(found) else None
 
 
 def extend_range(low: Number, high: Number, code: Number | None) -> tuple[Number, Number, bool]:
@@ -199,12 +201,6 @@ class Source:
         return tables[self.table]
 
 
-def _read_float(text: str) -> float | None:
-    """The number that JSON holds, or None, as what is left open is, for NaN and what is too large for a double."""
-    number = float(text)
-    return number if math.isfinite(number) else None
-
-
 def open_source(content: bytes, *, table: str | None = None) -> Source:
     """Reads a dictionary's bytes as text, and as JSON where it begins as JSON does.
 
@@ -218,7 +214,7 @@ def open_source(content: bytes, *, table: str | None = None) -> Source:
     document = None
     if text.lstrip()[:1] in ("{", "["):
         try:
-            document = json.loads(text, parse_constant=_read_float, parse_float=_read_float)
+            document = json.loads(text, parse_constant=lambda _: None)  # NaN and Infinity say nothing
         except (ValueError, RecursionError) as error:
             where = f": {error.msg} at line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
             raise SpecsError(f"The dictionary is not JSON that can be read{where}.") from error

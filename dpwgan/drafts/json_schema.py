@@ -87,11 +87,11 @@ def _read_property(name: str, part: Part, *, is_needed: bool) -> Entry:
     elif kind == "enum" and style is not None:
         kind = "string" if style == "uuid" else "text"
     elif kind == "integer":
-        # OpenAPI 3.0 says with true that the bound itself is excluded.
-        beyond = {end: part.get(f"exclusive{end.title()}") for end in ("minimum", "maximum")}
-        low, high = (read_number(part.get(end) if at is True else at) for end, at in beyond.items())
-        said["minimum"] = read_number(part.get("minimum")) if low is None else low + 1
-        said["maximum"] = read_number(part.get("maximum")) if high is None else high - 1
+        for end, inward in (("minimum", 1), ("maximum", -1)):
+            bound, beyond = part.get(end), part.get(f"exclusive{end.title()}")
+            # OpenAPI 3.0 says with true that the bound itself is excluded.
+            excluded = read_number(bound if beyond is True else beyond)
+            said[end] = read_number(bound) if excluded is None else excluded + inward
     elif kind == "float":
         for end in ("minimum", "maximum"):
             said[end] = read_number(part.get(end, part.get(f"exclusive{end.title()}")))

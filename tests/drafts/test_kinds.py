@@ -319,6 +319,8 @@ def test_property_of_a_json_schema_that_may_be_anything_is_left_open():
 def test_bounds_of_a_dictionary_are_left_open_when_they_are_no_numbers():
     _, specs = draft_specs(b'{"properties": {"a": {"type": "number", "minimum": NaN, "maximum": 1e999}}}')
     assert specs == {"a": {"type": "float", "min": None, "max": None, "optional": True}}
+    _, specs = draft_specs(b"name,type,min,max\na,float,0,1e999\n")
+    assert specs == {"a": {"type": "float", "min": 0, "max": None, "optional": True}}
 
 
 def test_bounds_of_a_json_schema_are_left_out_where_openapi_says_that_they_are():
