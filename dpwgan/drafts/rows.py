@@ -43,7 +43,7 @@ _MOST_CODES = 20
 
 _COMPACT = "%Y%m%d"
 _DATES = ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%m-%d-%Y", "%d-%m-%Y", "%Y/%m/%d")
-_OTHER_DATES = ("%d %b %Y", "%d-%b-%Y", "%b %d, %Y", "%d%b%Y")
+_OTHER_DATES = ("%d %b %Y", "%d-%b-%Y", "%b %d, %Y", "%b %d %Y", "%d%b%Y", "%d %B %Y", "%B %d, %Y")
 # Of eight digits on end, others are taken for a number.
 _YEARS = range(1800, 2200)
 _TIMES = ("%H:%M", "%H:%M:%S")
@@ -80,7 +80,7 @@ _TAIL = re.compile(r"(?<=:[0-9]{2})(\.[0-9]+)?(Z|[+-][0-9]{2}:?[0-9]{2})?$")
 MOMENT = re.compile(
     r"([0-9]{4}[-./][0-9]{1,2}[-./][0-9]{1,2}"
     r"|[0-9]{1,2}([-./ ][0-9]{1,2}[-./ ]|[-./ ]?[A-Za-z]{3,9}[-./ ]?)([0-9]{4}|[0-9]{2})"
-    r"|[A-Za-z]{3,9} [0-9]{1,2}, [0-9]{4}|[0-9]{1,2}:[0-9]{2})([ T:].*)?"
+    r"|[A-Za-z]{3,9} [0-9]{1,2},? [0-9]{4}|[0-9]{1,2}:[0-9]{2})([ T:].*)?"
 )
 """What moments look like, in formats that are not known as well."""
 _AMOUNT = re.compile(r"[<>~]?\(?[+-]?[$€£ ]*[+-]?[0-9][0-9., '\xa0\u202f]*([%$€£+]| [A-Za-z]{1,4})?\)?")
