@@ -85,12 +85,12 @@ def measure(frame: pd.DataFrame, table: pd.DataFrame) -> dict[str, float]:
 
 def main() -> None:
     arguments = read_arguments(__doc__)
-    usual = anchor_plan._PAIRS_A_CORRELATION
+    usual = anchor_plan._choose_correlated
     for make in (make_survey, make_meters):
         table, specs = make(np.random.default_rng(5))
         for epsilon in map(float, arguments.epsilons.split(",")):
-            for way, pairs in (("without", 10**9), ("with", usual)):
-                anchor_plan._PAIRS_A_CORRELATION = pairs
+            for way, choose in (("without", lambda _: ()), ("with", usual)):
+                anchor_plan._choose_correlated = choose
                 found = []
                 for _ in range(arguments.runs):
                     synthesizer = Synthesizer(specs, epsilon, method=arguments.method)

@@ -48,12 +48,12 @@ _MOST_ABSENCES, _QUESTIONS_AN_ABSENCE = 4, 8
 # The most comparisons of numbers of more levels than groups; and their noise over that of other answers: what is looked
 # for concerns many rows.
 _MOST_COMPARISONS, _COMPARISON_NOISE = 10, 4.0
-# Columns with an order are correlated where they have more pairs than so many times the questions; a pair with codes
-# counts half, as these may be mere names. Their share makes the noise's eigenvalues a fixed part of the largest one
-# possible; where that takes `_HOPELESS` times the most share, nothing would stand out.
-_PAIRS_A_CORRELATION = 3
-_CORRELATION_STRENGTH, _HOPELESS = 45.0, 8.0
-_LEAST_OF_CORRELATIONS, _MOST_OF_CORRELATIONS = 0.05, 0.2
+# Numbers are correlated where they have more pairs than there are questions; all columns with an order where these have
+# more than so many times that, and twice that where the noise's eigenvalues are a fixed part of the largest possible.
+_PAIRS_A_CORRELATION = 2
+_STRENGTH_OF_CORRELATIONS = 80.0
+# The share of what one-ways leave, of a table of numbers alone: others have other pairs.
+_CORRELATIONS_SHARE = 0.3
 # Rounds beyond the tree, over the root of the strength.
 _ROUNDS_FACTOR = 0.4
 # At most so many, or a quarter of the pairs if that is more, and of few columns so many for each: further ones would be
@@ -179,17 +179,16 @@ class AnchorDesign:
         return self.scale / math.sqrt(self.one_ways_share)
 
     @property
-    def _needed_share(self) -> float:
-        """The share that correlations need of what one-ways leave."""
-        if not self.correlated:
-            return 0.0
-        needed = len(self.correlated) * (_CORRELATION_STRENGTH / self.strength) ** 2 / (1.0 - self.one_ways_share)
-        return max(needed, _LEAST_OF_CORRELATIONS)
+    def _correlated_pairs(self) -> float:
+        """Pairs of correlated columns; one with codes counts half, as these may be mere names."""
+        numbers = sum(self.one_way_plan.attributes[place].levels > 0 for place in self.correlated)
+        return (math.comb(len(self.correlated), 2) + math.comb(numbers, 2)) / 2
 
     @property
     def _questions_share(self) -> float:
         """The share of rho that questions have: what one-ways and correlations leave."""
-        return (1.0 - self.one_ways_share) * (1.0 - min(self._needed_share, _MOST_OF_CORRELATIONS))
+        of_correlations = _CORRELATIONS_SHARE * self._correlated_pairs / max(1, math.comb(self.attributes, 2))
+        return (1.0 - self.one_ways_share) * (1.0 - of_correlations)
 
     @property
     def selection_epsilon(self) -> float:
@@ -336,13 +335,14 @@ def lay_out_anchor(
 
 
 def _choose_correlated(design: AnchorDesign) -> tuple[int, ...]:
-    """Chooses all attributes with an order, where their pairs far outnumber the questions; else none."""
+    """Chooses attributes with an order, where their pairs far outnumber the questions; or numbers, or none."""
     attributes = design.one_way_plan.attributes
     found = tuple(place for place, attribute in enumerate(attributes) if has_order(attribute))
-    numbers = sum(attributes[place].levels > 0 for place in found)
-    needed = replace(design, correlated=found)._needed_share
-    pays = math.comb(len(found), 2) + math.comb(numbers, 2) > 2 * _PAIRS_A_CORRELATION * design.queries
-    return found if pays and needed <= _HOPELESS * _MOST_OF_CORRELATIONS else ()
+    numbers = tuple(place for place in found if attributes[place].levels)
+    noise = len(found) * (_STRENGTH_OF_CORRELATIONS / design.strength) ** 2 / (1.0 - design.one_ways_share)
+    if replace(design, correlated=found)._correlated_pairs > _PAIRS_A_CORRELATION * design.queries * (1.0 + noise):
+        return found
+    return numbers if math.comb(len(numbers), 2) > design.queries else ()
 
 
 def _choose_detailed(design: AnchorDesign) -> tuple[int, ...]:

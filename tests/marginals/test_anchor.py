@@ -577,18 +577,32 @@ def test_columns_are_correlated_only_where_public_facts_say_that_it_pays(monkeyp
 
     assert [len(find(records).correlated) for records in (200, 3_000, 30_000)] == [0, 40, 40]
     assert not find(kind="one-ways").correlated
-    # As many questions as a third of the pairs, which count half, say what there is to say.
-    rounds = math.comb(40, 2) // 6 - find().edges
-    assert [bool(find(settings=replace(FAST, rounds=many)).correlated) for many in (rounds - 1, rounds)] == [
-        True,
-        False,
-    ]
-    # The stronger the budget, the less of it: from a fifth of what one-ways leave to a twentieth.
-    taken = [1.0 - find(many)._questions_share / (1.0 - find(many).one_ways_share) for many in (1_500, 4_000, 10**5)]
-    assert taken[0] == pytest.approx(0.2)
-    assert 0.05 < taken[1] < 0.2
-    assert taken[2] == pytest.approx(0.05)
+    # With little noise, a quarter as many questions say what there is to say: pairs of codes count half.
+    rounds = math.comb(40, 2) // 4 - find(10**7).edges
+    many = {more: find(10**7, settings=replace(FAST, rounds=rounds + more)).correlated for more in (-1, 0)}
+    assert [len(found) for found in many.values()] == [40, 0]
+    # With more noise, fewer.
+    assert not find(settings=replace(FAST, rounds=rounds - 1)).correlated
+    # Of 41 columns' pairs, too.
+    taken = 1.0 - find()._questions_share / (1.0 - find().one_ways_share)
+    assert taken == pytest.approx(0.3 * math.comb(40, 2) / 2 / math.comb(41, 2))
     assert not make_plan(make_table(300), epsilon=8.0).design.correlated
+
+
+def test_numbers_are_correlated_where_they_have_more_pairs_than_there_are_questions():
+    numbers = [NumericColumn(name=f"x{i}", minimum=0, maximum=999, integer=True) for i in range(8)]
+    names = [CategoricalColumn(name=f"kind{i}", tokens=("a", "b", "c"), integer=False) for i in range(2)]
+
+    def find(rounds: int, epsilon: float = 8.0) -> AnchorDesign:
+        table = make_table(1_000, columns=[*names, *numbers])
+        return make_plan(table, epsilon=epsilon, settings=replace(FAST, rounds=rounds)).design
+
+    most = math.comb(8, 2) - 9 - 1
+    assert [find(rounds).correlated for rounds in (most, most + 1)] == [tuple(range(2, 10)), ()]
+    # However small the budget is: what does not stand out is shrunk away.
+    assert find(0, epsilon=0.1).correlated == tuple(range(2, 10))
+    taken = 1.0 - find(0)._questions_share / (1.0 - find(0).one_ways_share)
+    assert taken == pytest.approx(0.3 * math.comb(8, 2) / math.comb(10, 2))
 
 
 def test_a_fit_goes_on_without_correlations_that_a_killed_run_lost(monkeypatch):
