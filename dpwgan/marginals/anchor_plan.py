@@ -53,7 +53,7 @@ _MOST_COMPARISONS, _COMPARISON_NOISE = 10, 4.0
 _PAIRS_A_CORRELATION = 2
 _STRENGTH_OF_CORRELATIONS = 80.0
 # The share of what one-ways leave, of a table of numbers alone: others have other pairs.
-_CORRELATIONS_SHARE = 0.3
+_CORRELATIONS_SHARE = 0.4
 # Rounds beyond the tree, over the root of the strength.
 _ROUNDS_FACTOR = 0.4
 # At most so many, or a quarter of the pairs if that is more, and of few columns so many for each: further ones would be
